@@ -1,0 +1,173 @@
+"""The commands. Each parses, checks and calls; the work is done elsewhere."""
+
+import dataclasses
+import logging
+import signal
+import sys
+from typing import Any, Literal
+
+import fire
+
+from neuroscope_jax import __version__, flags
+from neuroscope_jax.config import DType, FilterMode, InputNorm, NeuroscopeConfig
+from neuroscope_jax.errors import UserError
+
+PROGRAM = "neuroscope_jax"
+DEFAULTS = NeuroscopeConfig()
+# Flags whose name is not the config field's own.
+FIELDS = {"model": "model_id", "sae": "sae_repo"}
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+@flags.command(
+    model=DEFAULTS.model_id,
+    sae=DEFAULTS.sae_repo,
+    sae_layer=DEFAULTS.target_layer,
+    sae_width="16k",
+    **dataclasses.asdict(DEFAULTS),
+)
+def serve(
+    *,
+    config: str | None = None,
+    model: str | None = None,
+    sae: str | None = None,
+    sae_layer: int | None = None,
+    sae_width: str | None = None,
+    sae_path: str | None = None,
+    sae_local_path: str | None = None,
+    sae_input_norm: InputNorm | None = None,
+    top_k: int | None = None,
+    feature_filter: FilterMode | None = None,
+    filter_threshold: float | None = None,
+    calibration_path: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    features_port: int | None = None,
+    platform: str | None = None,
+    device: str | None = None,
+    dtype: DType | None = None,
+    quantization: str = "none",
+    context_length: int | None = None,
+    broadcast_buffer_size: int | None = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Chat on one port, live SAE features on the other.
+
+    Without flags: the values in brackets. A preset changes them, and single flags change the preset.
+
+    Args:
+        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
+        model: hub id or local folder of a checkpoint in Hugging Face layout
+        sae: hub id or local folder of an SAE release
+        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
+        sae_width: number of features, as the release writes it (16k, 65k, ...)
+        sae_path: SAE file within the release, instead of layer and width
+        sae_local_path: SAE file on this machine, instead of a release
+        sae_input_norm: how the residual is scaled before the SAE; auto takes what the release was trained for
+        top_k: features reported with each token
+        feature_filter: which features are left out of the report, or ranked by surprise; needs calibration data
+        filter_threshold: firing rate above which a feature counts as always on
+        calibration_path: statistics file, instead of the one in the cache folder
+        host: address to listen on; anything but loopback lets others use this server
+        port: chat port, 0 for any that is free
+        features_port: features port, 0 for any that is free
+        platform: auto, cpu, gpu or tpu; auto prefers CUDA, then TPU, then CPU
+        device: the same as --platform
+        dtype: of the weights; auto takes float32 on CPU where it fits in memory, else bfloat16
+        quantization: only none in this version; --dtype bfloat16 halves the memory
+        context_length: longest prompt and answer together, in tokens
+        broadcast_buffer_size: events kept for a features reader that lags, before the oldest are dropped
+        log_level: how much is logged to stderr
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    _log_to_stderr(given.pop("log_level"))
+    resolved = _serve_config(given)
+    from server.__main__ import start  # the one step up: commands are above everything
+
+    start(resolved)
+
+
+def models_pull(model_id: str) -> str:
+    """Download a checkpoint into the Hugging Face cache.
+
+    Args:
+        model_id: hub id, such as google/gemma-2-2b-it
+    """
+    from neuroscope_jax.models import hub
+
+    return str(hub.pull(model_id))
+
+
+def sae_pull(repo: str, *, path: str = DEFAULTS.sae_path) -> str:
+    """Download one SAE of a release into the Hugging Face cache.
+
+    Args:
+        repo: hub id of the release, such as google/gemma-scope-2b-pt-res
+        path: file within the release
+    """
+    from neuroscope_jax.models import hub
+
+    return str(hub.pull_sae(repo, path))
+
+
+def version() -> str:
+    """Print the version."""
+    return __version__
+
+
+COMMANDS: flags.Commands = {
+    "serve": serve,
+    "models": {"pull": flags.command()(models_pull)},
+    "sae": {"pull": flags.command()(sae_pull)},
+    "version": version,
+}
+
+
+def main() -> int:
+    """The console scripts: run the command line, return the exit status."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Ctrl-C ends the process at once and in silence. As an exception it would wait for XLA to finish compiling and
+        # then tear down the interpreter under XLA's threads, which crashes. A running server handles the signal itself.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return run(sys.argv[1:])
+
+
+def run(argv: list[str]) -> int:
+    """Run one command; returns the exit status: 0, 1 for what cannot be done, 2 for a mistyped command line."""
+    try:
+        words, found, rest = flags.find(COMMANDS, argv)
+        if flags.wants_help(rest) or not callable(found):
+            print(flags.help_text(PROGRAM, words, found))
+            return 0
+        fire.Fire(COMMANDS, command=[*words, *flags.checked(found, rest)], name=PROGRAM)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, flags.UsageError) else 1
+    return 0
+
+
+def _serve_config(given: dict[str, Any]) -> NeuroscopeConfig:
+    """The config that serve's flags mean. Raises UserError."""
+    from neuroscope_jax import pairs, platforms
+
+    quantization = given.pop("quantization")
+    if quantization != "none":
+        raise UserError(
+            f"--quantization {quantization}: not available in this version, which runs weights as released; "
+            "leave the flag out, or halve the memory with --dtype bfloat16"
+        )
+    chosen = {given.pop(name) for name in ("platform", "device") if name in given}
+    if len(chosen) > 1:
+        raise flags.UsageError("--platform and --device say different things; they are one flag")
+    for name in chosen:
+        given["platform"] = platforms.parse(name)
+    preset, layer, width = (given.pop(name, None) for name in ("config", "sae_layer", "sae_width"))
+    return pairs.resolve(preset, {FIELDS.get(name, name): value for name, value in given.items()}, layer, width)
+
+
+def _log_to_stderr(level: LogLevel) -> None:
+    """Our own events at the level asked for, other libraries' from warnings up."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    for name in ("neuroscope_jax", "server"):
+        logging.getLogger(name).setLevel(level.upper())

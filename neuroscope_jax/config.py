@@ -1,0 +1,136 @@
+"""NeuroscopeConfig: everything a run can be told, with the defaults of the specification, and the presets by name."""
+
+import dataclasses
+import difflib
+import importlib.resources
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+import platformdirs
+
+from neuroscope_jax.errors import UserError
+
+FilterMode = Literal["none", "frequency", "surprise", "combined"]
+Platform = Literal["auto", "cpu", "gpu", "tpu"]
+DType = Literal["auto", "float32", "bfloat16"]
+InputNorm = Literal["auto", "none", "rms", "scalar"]
+
+
+@dataclasses.dataclass(frozen=True)
+class NeuroscopeConfig:
+    """One model, one SAE on its residual stream, and how to serve them."""
+
+    model_id: str = "google/gemma-2-2b-it"  # hub id, local folder, or "demo"
+    sae_repo: str = "google/gemma-scope-2b-pt-res"
+    sae_path: str = "layer_20/width_16k/average_l0_71/params.npz"
+    sae_local_path: str | None = None  # a file; bypasses the hub
+    target_layer: int = 20  # output of this 0-indexed block
+    top_k: int = 10
+    neuronpedia_model_id: str = "gemma-2-2b"
+    neuronpedia_sae_id: str = "20-gemmascope-res-16k"
+    broadcast_buffer_size: int = 1024  # events kept for a reader that lags
+    feature_filter: FilterMode = "frequency"
+    filter_threshold: float = 0.5  # firing rate above which a feature counts as always on
+    calibration_path: str | None = None
+
+    sae_input_norm: InputNorm = "auto"
+    platform: Platform = "auto"
+    dtype: DType = "auto"  # float32 on CPU where it fits in memory, else bfloat16
+    context_length: int = 4096  # prompt and answer together, in tokens
+    queue_size: int = 32  # requests waiting for the one device
+    host: str = "127.0.0.1"
+    port: int = 8080
+    features_port: int = 8081
+
+    def __post_init__(self) -> None:
+        for name, least in (("top_k", 1), ("broadcast_buffer_size", 1), ("context_length", 2), ("queue_size", 1)):
+            _check(name, getattr(self, name) >= least, getattr(self, name), f"at least {least}")
+        _check("target_layer", self.target_layer >= 0, self.target_layer, "a 0-indexed block, 0 or more")
+        _check("filter_threshold", 0 <= self.filter_threshold <= 1, self.filter_threshold, "a firing rate from 0 to 1")
+        for name in ("port", "features_port"):
+            _check(name, 0 <= getattr(self, name) <= 65535, getattr(self, name), "a port from 0 to 65535")
+        same = self.port == self.features_port != 0
+        _check("features_port", not same, self.features_port, f"a port other than the chat port {self.port}")
+        for name, allowed in CHOICES.items():
+            _check(name, getattr(self, name) in allowed, getattr(self, name), f"one of {', '.join(allowed)}")
+
+    @property
+    def sae_id(self) -> str:
+        """Repository and folder of the SAE, e.g. google/gemma-scope-2b-pt-res/layer_20/width_16k/average_l0_71."""
+        return self.sae_local_path or f"{self.sae_repo}/{self.sae_path.removesuffix('/params.npz')}"
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "feature_filter": get_args(FilterMode),
+    "platform": get_args(Platform),
+    "dtype": get_args(DType),
+    "sae_input_norm": get_args(InputNorm),
+}
+
+FLAGS = {"target_layer": "--sae-layer", "queue_size": "no flag"}  # where the flag is not the field's own name
+
+
+def _check(name: str, holds: bool, found: object, expected: str) -> None:
+    if not holds:
+        flag = FLAGS.get(name, "--" + name.replace("_", "-"))
+        raise UserError(f"{name} ({flag}) is {found!r}; expected {expected}")
+
+
+def preset_names() -> list[str]:
+    """Names that `--config` accepts besides a path."""
+    folder = importlib.resources.files("neuroscope_jax.configs")
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def load_preset(name_or_path: str, **overrides: Any) -> NeuroscopeConfig:
+    """A preset by name, or a TOML file by path, with single fields replaced.
+
+    Raises UserError for an unknown name, an unreadable file, an unknown field or a value of the wrong type.
+    """
+    return build_config({**preset_fields(name_or_path), **overrides}, source=name_or_path)
+
+
+def preset_fields(name_or_path: str) -> dict[str, Any]:
+    """Only what a preset or TOML file itself says, not yet checked. Raises UserError where it cannot be read."""
+    try:
+        return tomllib.loads(_preset_text(name_or_path))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"--config {name_or_path}: not valid TOML: {error}") from error
+
+
+def build_config(fields: dict[str, Any], source: str = "flags") -> NeuroscopeConfig:
+    """A checked config from plain values. Raises UserError naming the field, or the nearest one for an unknown name."""
+    known = [f.name for f in dataclasses.fields(NeuroscopeConfig)]
+    for name in fields:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known fields: {', '.join(known)}"
+            raise UserError(f"{source}: unknown field {name!r}{hint}")
+    try:
+        return msgspec.convert(fields, NeuroscopeConfig)
+    except msgspec.ValidationError as error:
+        name = str(error).partition("`$.")[2].rstrip("`")
+        kind = str(error).partition(",")[0].removeprefix("Expected ").replace("`", "")
+        expected = "one of " + ", ".join(CHOICES[name]) if name in CHOICES else kind
+        raise UserError(f"{source}: {name} is {fields.get(name)!r}; expected {expected}") from error
+
+
+def _preset_text(name_or_path: str) -> str:
+    path = Path(name_or_path)
+    if path.suffix == ".toml":
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"--config {name_or_path}: cannot be read: {error}") from error
+    names = preset_names()
+    if name_or_path not in names:
+        raise UserError(f"--config {name_or_path}: no such preset; there are {', '.join(names)}, or give a .toml file")
+    return (importlib.resources.files("neuroscope_jax.configs") / f"{name_or_path}.toml").read_text(encoding="utf-8")
+
+
+def cache_folder() -> Path:
+    """Where everything downloaded or computed is kept: NEUROSCOPE_CACHE, or ~/.cache/neuroscope on Linux."""
+    return Path(os.environ.get("NEUROSCOPE_CACHE") or platformdirs.user_cache_path("neuroscope"))

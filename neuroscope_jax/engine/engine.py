@@ -1,0 +1,212 @@
+"""JaxEngine: one thread owns the device and serves a bounded queue, first come first served.
+
+The life of a request:
+1. `submit` checks that the prompt leaves room and puts the request in the queue (full: QueueFull, at once).
+2. The engine thread takes it. A request cancelled while it waits leaves the queue, and ends, at once.
+3. `prefill_step` is dispatched: the prompt goes in, token 0 is being chosen.
+4. `decode_step` for token n+1 is dispatched from the token still on the device, before token n is read.
+5. Token n is read, made into a GeneratedToken and delivered. A stop id is not delivered; it ends the generation.
+6. Steps 4 and 5 repeat until a stop id, the limit, a cancellation or an error. The step dispatched ahead is dropped.
+7. Finished is delivered: exactly once and last, whatever happened.
+"""
+
+import logging
+import math
+import threading
+from collections.abc import Collection, Generator, Sequence
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from neuroscope_jax.engine import steps
+from neuroscope_jax.engine.requests import (
+    Deliver,
+    Finished,
+    FinishReason,
+    GeneratedToken,
+    GenerationRequest,
+    SamplingOptions,
+    TokenFeatures,
+)
+from neuroscope_jax.engine.sampling import MAX_STOP_IDS, Sampling
+from neuroscope_jax.engine.waiting import Job, WaitingLine
+from neuroscope_jax.features.readout import Readout, Tap
+
+logger = logging.getLogger(__name__)
+
+PROMPT_BUCKETS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+CACHE_BUCKETS = (512, 1024, 2048, 4096, 8192)
+
+
+class JaxEngine:
+    """The engine of a model and its taps; satisfies engine.requests.Engine."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        params: steps.Params,
+        taps: tuple[Tap, ...],
+        stop_ids: Collection[int],
+        context_length: int,
+        queue_size: int,
+    ) -> None:
+        if len(stop_ids) > MAX_STOP_IDS:
+            raise ValueError(f"{len(stop_ids)} stop ids; at most {MAX_STOP_IDS}")
+        self.context_length = context_length
+        self._model, self._params, self._taps = model, params, taps
+        self._stop_ids = sorted(stop_ids)
+        self._line = WaitingLine(queue_size)
+        self._running: Job | None = None
+        self._thread = threading.Thread(target=self._serve, name="neuroscope-engine", daemon=True)
+
+    def start(self) -> None:
+        """Compile the steps of short prompts, then begin to serve."""
+        warm_up = GenerationRequest((0, 0), 2, SamplingOptions(temperature=0))
+        for _ in self._tokens(Job(warm_up, lambda _: None, lambda _: None)):
+            pass
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """False once the engine thread has died, or before it was started."""
+        return self._thread.is_alive()
+
+    def submit(self, request: GenerationRequest, deliver: Deliver) -> Job:
+        """Queue a request; see engine.requests.Engine."""
+        if not 0 < len(request.prompt_ids) < self.context_length:
+            raise ValueError(f"the prompt has {len(request.prompt_ids)} tokens, the context {self.context_length}")
+        if request.max_tokens < 1:
+            raise ValueError(f"max_tokens is {request.max_tokens}; at least 1")
+        job = Job(request, deliver, self._leave_line)
+        self._line.put(job)
+        return job
+
+    def close(self) -> None:
+        """Cancel the running and the queued requests and end the thread."""
+        for job in self._line.close():
+            self._end(job, Finished("cancelled", 0))
+        if (running := self._running) is not None:
+            running.cancel()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _leave_line(self, job: Job) -> None:
+        if self._line.remove(job):
+            self._end(job, Finished("cancelled", 0))
+
+    def _serve(self) -> None:
+        try:
+            while (job := self._line.take()) is not None:
+                self._running = job
+                self._run(job)
+                self._running = None
+        finally:  # whatever ended the thread, nobody is left waiting for it
+            for left in self._line.close():
+                self._end(left, Finished("error", 0, RuntimeError("the engine thread has died")))
+
+    def _run(self, job: Job) -> None:
+        """Deliver a job's tokens and how it ended. A failing step ends this job, never the thread."""
+        delivered, tokens = 0, self._tokens(job)
+        try:
+            while True:
+                job.deliver(next(tokens))
+                delivered += 1
+        except StopIteration as end:
+            finished = Finished(end.value, delivered)
+        except Exception as error:
+            logger.exception("generation failed after %d tokens", delivered)
+            finished = Finished("error", delivered, error)
+        self._end(job, finished)
+
+    def _end(self, job: Job, finished: Finished) -> None:
+        try:
+            job.deliver(finished)
+        except Exception:
+            logger.exception("the receiver of a generation failed at its end")
+
+    def _tokens(self, job: Job) -> Generator[GeneratedToken, None, FinishReason]:
+        """The tokens of a job, one step ahead of what it yields. Returns the reason it ended."""
+        request = job.request
+        limit = min(request.max_tokens, self.context_length - len(request.prompt_ids))
+        sampling = Sampling.of(request.sampling, self._stop_ids)
+        state, ahead = self._prefill(request.prompt_ids, sampling)
+        input_id = request.prompt_ids[-1]
+        for index in range(limit):
+            output = ahead
+            if index + 1 < limit:
+                state, ahead = self._decode(state, len(request.prompt_ids) + index, sampling)
+            output = jax.device_get(output)
+            if job.cancelled:
+                return "cancelled"
+            if output.choice.stops:
+                return "stop"
+            token = _generated(
+                index, len(request.prompt_ids) - 1 + index, input_id, output, self._taps, request.sampling
+            )
+            input_id = token.id
+            yield token
+        return "length"
+
+    def _prefill(self, prompt_ids: Sequence[int], sampling: Sampling) -> tuple[steps.DecodeState, steps.StepOutput]:
+        bucket = min(_bucket(len(prompt_ids), PROMPT_BUCKETS), self.context_length)
+        padded = jnp.array([[*prompt_ids, *[0] * (bucket - len(prompt_ids))]], jnp.int32)
+        length = jnp.int32(len(prompt_ids))
+        cache_length = min(_bucket(bucket, CACHE_BUCKETS), self.context_length)
+        return _dispatched(
+            steps.prefill_step(self._model, self._params, self._taps, padded, length, sampling, cache_length)
+        )
+
+    def _decode(
+        self, state: steps.DecodeState, position: int, sampling: Sampling
+    ) -> tuple[steps.DecodeState, steps.StepOutput]:
+        """The step that feeds in the token at `position`, in a cache that has a slot for it."""
+        if position >= state.cache.length:
+            state = steps.grow_cache(state, min(_bucket(position + 1, CACHE_BUCKETS), self.context_length))
+        return _dispatched(steps.decode_step(self._model, self._params, self._taps, state, sampling))
+
+
+def _bucket(length: int, buckets: Sequence[int]) -> int:
+    """The smallest bucket that holds `length`; past the largest, the next multiple of it."""
+    return next((b for b in buckets if b >= length), -(-length // buckets[-1]) * buckets[-1])
+
+
+def _dispatched(step: tuple[steps.DecodeState, steps.StepOutput]) -> tuple[steps.DecodeState, steps.StepOutput]:
+    """Start the copy to the host as soon as the figures exist; nothing here waits."""
+    for leaf in jax.tree.leaves(step[1]):
+        leaf.copy_to_host_async()
+    return step
+
+
+def _generated(
+    index: int,
+    position: int,
+    input_id: int,
+    output: steps.StepOutput,
+    taps: tuple[Tap, ...],
+    options: SamplingOptions,
+) -> GeneratedToken:
+    choice = output.choice
+    if not math.isfinite(choice.logprob):
+        raise FloatingPointError(f"the model's logits at position {position} are not finite")
+    top = zip(choice.top_ids[: options.top_logprobs], choice.top_logprobs[: options.top_logprobs], strict=True)
+    return GeneratedToken(
+        index=index,
+        id=int(choice.id),
+        logprob=float(choice.logprob),
+        top_logprobs=tuple((int(i), float(p)) for i, p in top),
+        position=position,
+        input_id=int(input_id),
+        features=tuple(_features(tap, readout) for tap, readout in zip(taps, output.features, strict=True)),
+    )
+
+
+def _features(tap: Tap, readout: Readout) -> TokenFeatures:
+    kept = readout.activations > 0
+    return TokenFeatures(
+        layer=tap.layer,
+        indices=tuple(readout.indices[kept].tolist()),
+        activations=tuple(readout.activations[kept].tolist()),
+        surprise=tuple(readout.surprise[kept].tolist()) if tap.filter.calibrated else None,
+        filtered_count=int(readout.filtered_count),
+    )

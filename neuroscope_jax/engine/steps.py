@@ -1,0 +1,115 @@
+"""The compiled steps of serving, and the only jits of it.
+
+    prefill_step:  prompt ids (padded to a bucket) ─▶ state, StepOutput of token 0
+    decode_step:   state ─▶ state, StepOutput of the next token
+
+Inside one jit: embed ▶ blocks ▶ logits ▶ next id, and at each tapped layer residual ▶ SAE ▶ filter ▶ top-K. The
+residual read is that of the position from which the token was chosen. With no taps the program holds nothing of an SAE.
+"""
+
+import functools
+from typing import Any, cast
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from neuroscope_jax.engine.sampling import Choice, Sampling, choose
+from neuroscope_jax.features.readout import Readout, Tap, read_out
+from neuroscope_jax.models.cache import KVCache
+from neuroscope_jax.pytree import PyTree
+
+Params = dict[str, Any]
+
+
+class DecodeState(PyTree):
+    """All that one generation carries from step to step; donated, so that the cache is updated in place."""
+
+    cache: KVCache
+    token: Int[Array, ""]  # chosen, not yet fed in
+    position: Int[Array, ""]  # the one `token` will be fed in at
+    counts: Int[Array, " V"]  # how often each token was generated, for the penalties
+
+
+class StepOutput(PyTree):
+    """What the host reads of a step."""
+
+    choice: Choice
+    features: tuple[Readout, ...]  # one a tap
+
+
+@functools.partial(jax.jit, static_argnames=("model", "cache_length"))
+def prefill_step(
+    model: nn.Module,
+    params: Params,
+    taps: tuple[Tap, ...],
+    ids: Int[Array, "1 T"],
+    length: Int[Array, ""],
+    sampling: Sampling,
+    cache_length: int,
+) -> tuple[DecodeState, StepOutput]:
+    """Read a prompt of `length` tokens, right-padded to T, into a fresh cache and choose token 0.
+
+    Padding needs no mask of its own: it lies after every real token, and decoding overwrites its slots before it reads
+    them.
+    """
+    positions = jnp.arange(ids.shape[1])[None]
+    cache = model.empty_cache(1, cache_length)
+    hidden, cache, residuals = _forward(model, params, taps, ids, positions, cache)
+    last = length - 1
+    counts = jnp.zeros(params["embed_tokens"]["weight"].shape[0], jnp.int32)
+    return _finish(
+        model, params, taps, cache, hidden[:, last][:, None], [r[0, last] for r in residuals], counts, last, sampling
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("model",), donate_argnames=("state",))
+def decode_step(
+    model: nn.Module, params: Params, taps: tuple[Tap, ...], state: DecodeState, sampling: Sampling
+) -> tuple[DecodeState, StepOutput]:
+    """Feed the last chosen token in and choose the next one."""
+    ids, positions = state.token[None, None], state.position[None, None]
+    hidden, cache, residuals = _forward(model, params, taps, ids, positions, state.cache)
+    return _finish(
+        model, params, taps, cache, hidden, [r[0, 0] for r in residuals], state.counts, state.position, sampling
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("length",))
+def grow_cache(state: DecodeState, length: int) -> DecodeState:
+    """The same state with a cache of `length` slots."""
+    return state.replace(cache=state.cache.grown(length))
+
+
+def _forward(
+    model: nn.Module,
+    params: Params,
+    taps: tuple[Tap, ...],
+    ids: Int[Array, "1 T"],
+    positions: Int[Array, "1 T"],
+    cache: KVCache,
+) -> tuple[Float[Array, "1 T D"], KVCache, list[Float[Array, "1 T D"]]]:
+    """Run the blocks; also the residual stream at each tap. XLA drops what is sown and not used."""
+    (hidden, cache), sown = model.apply({"params": params}, ids, positions, cache, mutable=["intermediates"])
+    residuals = [sown["intermediates"][f"layers_{tap.layer}"]["resid_post"][0] for tap in taps]
+    return hidden, cache, residuals
+
+
+def _finish(
+    model: nn.Module,
+    params: Params,
+    taps: tuple[Tap, ...],
+    cache: KVCache,
+    hidden: Float[Array, "1 1 D"],
+    residuals: list[Float[Array, " D"]],
+    counts: Int[Array, " V"],
+    position: Int[Array, ""],
+    sampling: Sampling,
+) -> tuple[DecodeState, StepOutput]:
+    """Logits, next token and features of the one position that matters."""
+    logits = cast(Array, model.apply({"params": params}, hidden, method="logits"))[0, 0]
+    choice = choose(logits, counts, sampling, position)
+    features = tuple(read_out(tap, residual) for tap, residual in zip(taps, residuals, strict=True))
+    state = DecodeState(cache, choice.id, position + 1, counts.at[choice.id].add(1))
+    return state, StepOutput(choice, features)

@@ -1,0 +1,1 @@
+"""What is said about features: labels, calibration statistics, filters."""

@@ -1,0 +1,1 @@
+"""Language models: architecture, weights, tokenizer and chat template."""

@@ -1,0 +1,74 @@
+"""Grouped-query attention with soft-capped scores and an optional sliding window."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from neuroscope_jax.models.layers import soft_cap
+
+MASKED = -2.3819763e38  # lowest bfloat16-safe score; a row is never masked whole, since a token always sees itself
+
+
+def causal_mask(queries: Int[Array, "B T"], keys: Int[Array, "B S"], window: int | None) -> Bool[Array, "B T S"]:
+    """Which key positions a query position may look at: j <= i, and j > i - window in a local layer.
+
+        window None          window 2
+        j: 0 1 2 3           j: 0 1 2 3
+    i=0    x . . .       i=0    x . . .
+    i=1    x x . .       i=1    x x . .
+    i=2    x x x .       i=2    . x x .
+    i=3    x x x x       i=3    . . x x
+
+    Slots not yet written and right padding lie at j > i, so the same rule hides them.
+    """
+    i, j = queries[:, :, None], keys[:, None, :]
+    allowed = j <= i
+    return allowed if window is None else allowed & (j > i - window)
+
+
+def attend(
+    query: Float[Array, "B T N H"],
+    key: Float[Array, "B S K H"],
+    value: Float[Array, "B S K H"],
+    mask: Bool[Array, "B T S"],
+    scale: float,
+    cap: float | None,
+) -> Float[Array, "B T N H"]:
+    """Weighted mean of values; scores and softmax in float32."""
+    batch, length, heads, head_dim = query.shape
+    grouped = query.reshape(batch, length, key.shape[2], heads // key.shape[2], head_dim)
+    read = _attend_one if length == 1 else _attend_many
+    return read(grouped, key, value, mask, scale, cap).reshape(query.shape).astype(query.dtype)
+
+
+def _weights(scores: Float[Array, "B K G T S"], mask: Bool[Array, "B T S"], cap: float | None) -> Array:
+    return jax.nn.softmax(jnp.where(mask[:, None, None], soft_cap(scores, cap), MASKED), axis=-1)
+
+
+def _attend_many(
+    query: Float[Array, "B T K G H"],
+    key: Float[Array, "B S K H"],
+    value: Float[Array, "B S K H"],
+    mask: Bool[Array, "B T S"],
+    scale: float,
+    cap: float | None,
+) -> Float[Array, "B T K G H"]:
+    scores = jnp.einsum("BTKGH,BSKH->BKGTS", query, key, preferred_element_type=jnp.float32) * scale
+    weights = _weights(scores, mask, cap).astype(value.dtype)
+    return jnp.einsum("BKGTS,BSKH->BTKGH", weights, value, preferred_element_type=jnp.float32)
+
+
+def _attend_one(
+    query: Float[Array, "B 1 K G H"],
+    key: Float[Array, "B S K H"],
+    value: Float[Array, "B S K H"],
+    mask: Bool[Array, "B 1 S"],
+    scale: float,
+    cap: float | None,
+) -> Float[Array, "B 1 K G H"]:
+    """The same for one query: multiply and sum, because the einsum copies the whole cache on CPU (17 times slower)."""
+    query = query[:, 0].astype(jnp.float32)[:, None]  # B 1 K G H
+    scores = jnp.sum(query * key[:, :, :, None].astype(jnp.float32), axis=-1) * scale  # B S K G
+    weights = _weights(scores.transpose(0, 2, 3, 1)[:, :, :, None], mask, cap)[:, :, :, 0]  # B K G S
+    weights = weights.transpose(0, 3, 1, 2)[..., None]  # B S K G 1
+    return jnp.sum(weights * value[:, :, :, None].astype(jnp.float32), axis=1, keepdims=True)

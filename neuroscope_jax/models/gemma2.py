@@ -1,0 +1,205 @@
+"""Gemma 2 in flax.linen, with Hugging Face's parameter names and layouts.
+
+Read from the bottom up: `Gemma2` is embed → blocks → `logits`; each `Block` sows the residual stream it leaves behind.
+Sources: google-deepmind/gemma, and transformers' modeling_gemma2.py (eager, float32) as the reference behaviour.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import msgspec
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool, Float, Int
+
+from neuroscope_jax.errors import UserError
+from neuroscope_jax.models.attention import attend, causal_mask
+from neuroscope_jax.models.cache import KVCache, write
+from neuroscope_jax.models.layers import Linear, RMSNorm, matmul, rotary, soft_cap
+
+
+@dataclasses.dataclass(frozen=True)
+class Gemma2Config:
+    """The figures of one checkpoint, under the names of its config.json."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    query_pre_attn_scalar: float
+    sliding_window: int
+    max_position_embeddings: int
+    rope_theta: float = 10_000.0
+    rms_norm_eps: float = 1e-6
+    attn_logit_softcapping: float | None = 50.0
+    final_logit_softcapping: float | None = 30.0
+
+    @classmethod
+    def from_hf(cls, config: Mapping[str, Any]) -> "Gemma2Config":
+        """Read config.json. Raises UserError naming the fields that are missing or ask for another architecture."""
+        theta = (config.get("rope_parameters") or {}).get("rope_theta")  # where transformers 5 writes it
+        found = {**({"rope_theta": theta} if theta else {}), **config}
+        fields = dataclasses.fields(cls)
+        missing = [f.name for f in fields if f.default is dataclasses.MISSING and found.get(f.name) is None]
+        if missing:
+            raise UserError(f"config.json: missing {', '.join(missing)}; a Gemma 2 checkpoint states them all")
+        activation = found.get("hidden_activation") or found.get("hidden_act") or "gelu_pytorch_tanh"
+        if activation not in ("gelu_pytorch_tanh", "gelu"):
+            raise UserError(f"config.json: hidden_activation is {activation!r}, Gemma 2 uses 'gelu_pytorch_tanh'")
+        try:
+            return msgspec.convert({f.name: found[f.name] for f in fields if f.name in found}, cls)
+        except msgspec.ValidationError as error:
+            raise UserError(f"config.json: {error}") from error
+
+    def is_local(self, layer: int) -> bool:
+        """Even layers see a sliding window, odd layers everything."""
+        return layer % 2 == 0
+
+
+class Attention(nn.Module):
+    """Grouped-query self-attention of one layer."""
+
+    config: Gemma2Config
+    dtype: DTypeLike
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        positions: Int[Array, "B T"],
+        mask: Bool[Array, "B T S"],
+        slots: tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]] | None,
+    ) -> tuple[Float[Array, "B T D"], tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]]]:
+        c = self.config
+
+        def project(name: str, heads: int) -> Float[Array, "B T heads H"]:
+            flat = Linear(heads * c.head_dim, self.dtype, name=name)(x)
+            return flat.reshape(*x.shape[:2], heads, c.head_dim)
+
+        with jax.named_scope("qkv"):
+            query = rotary(project("q_proj", c.num_attention_heads), positions, c.rope_theta)
+            key = rotary(project("k_proj", c.num_key_value_heads), positions, c.rope_theta)
+            value = project("v_proj", c.num_key_value_heads)
+        if slots is not None:
+            key, value = (write(old, new, positions[0, 0]) for old, new in zip(slots, (key, value), strict=True))
+        with jax.named_scope("attend"):
+            mixed = attend(query, key, value, mask, c.query_pre_attn_scalar**-0.5, c.attn_logit_softcapping)
+        out = Linear(c.hidden_size, self.dtype, name="o_proj")(mixed.reshape(*x.shape[:2], -1))
+        return out, (key, value)
+
+
+class GatedMLP(nn.Module):
+    """GeGLU feed-forward: down(gelu_tanh(gate x) * up x)."""
+
+    config: Gemma2Config
+    dtype: DTypeLike
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
+        width = self.config.intermediate_size
+        gate = jax.nn.gelu(Linear(width, self.dtype, name="gate_proj")(x), approximate=True)
+        up = Linear(width, self.dtype, name="up_proj")(x)
+        return Linear(self.config.hidden_size, self.dtype, name="down_proj")(gate * up)
+
+
+class Block(nn.Module):
+    """One layer; what it returns is resid_post, TransformerLens `blocks.i.hook_resid_post`."""
+
+    config: Gemma2Config
+    dtype: DTypeLike
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        positions: Int[Array, "B T"],
+        mask: Bool[Array, "B T S"],
+        slots: tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]] | None,
+    ) -> tuple[Float[Array, "B T D"], tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]]]:
+        def norm(name: str) -> RMSNorm:
+            return RMSNorm(self.config.rms_norm_eps, self.dtype, name=name)
+
+        mixed, slots = Attention(self.config, self.dtype, name="self_attn")(
+            norm("input_layernorm")(x), positions, mask, slots
+        )
+        x = x + norm("post_attention_layernorm")(mixed)
+        with jax.named_scope("mlp"):
+            fed = GatedMLP(self.config, self.dtype, name="mlp")(norm("pre_feedforward_layernorm")(x))
+        x = x + norm("post_feedforward_layernorm")(fed)
+        self.sow("intermediates", "resid_post", x)
+        return x, slots
+
+
+class Gemma2(nn.Module):
+    """The decoder. `__call__` gives the last residual stream, `logits` turns it into next-token scores."""
+
+    config: Gemma2Config
+    dtype: DTypeLike = jnp.float32
+
+    def setup(self) -> None:
+        c = self.config
+        self.embed_tokens = Embedding(c.vocab_size, c.hidden_size, self.dtype)
+        self.layers = [Block(c, self.dtype) for _ in range(c.num_hidden_layers)]
+        self.norm = RMSNorm(c.rms_norm_eps, self.dtype)
+
+    def __call__(
+        self, ids: Int[Array, "B T"], positions: Int[Array, "B T"], cache: KVCache | None = None
+    ) -> tuple[Float[Array, "B T D"], KVCache | None]:
+        """Run T tokens at consecutive `positions`, the same in every row where a cache is given.
+
+        Returns the residual after the last block (before the final norm) and the cache with the new entries, or None
+        where no cache was given: then the T tokens see each other only.
+        """
+        keys = positions if cache is None else jnp.broadcast_to(jnp.arange(cache.length), (ids.shape[0], cache.length))
+        masks = {
+            True: causal_mask(positions, keys, self.config.sliding_window),
+            False: causal_mask(positions, keys, None),
+        }
+        x, slots = self.embed_tokens(ids), []
+        for i, block in enumerate(self.layers):
+            mine = None if cache is None else (cache.keys[i], cache.values[i])
+            x, written = block(x, positions, masks[self.config.is_local(i)], mine)
+            slots.append(written)
+        if cache is None:
+            return x, None
+        return x, KVCache(keys=tuple(k for k, _ in slots), values=tuple(v for _, v in slots))
+
+    def logits(self, x: Float[Array, "B T D"]) -> Float[Array, "B T V"]:
+        """Final norm, tied unembedding and soft-cap; float32 whatever the dtype."""
+        with jax.named_scope("unembed"):
+            return soft_cap(self.embed_tokens.attend(self.norm(x)), self.config.final_logit_softcapping)
+
+    def scores(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"]) -> Float[Array, "B T V"]:
+        """Logits at every position, without a cache. Touches every parameter, so `init` goes through it."""
+        return self.logits(self(ids, positions)[0])
+
+    def empty_cache(self, batch: int, length: int) -> KVCache:
+        """A cache of `length` slots for this model."""
+        c = self.config
+        return KVCache.empty(c.num_hidden_layers, batch, length, c.num_key_value_heads, c.head_dim, self.dtype)
+
+
+class Embedding(nn.Module):
+    """The tied token embedding [V, D]."""
+
+    vocab_size: int
+    features: int
+    dtype: DTypeLike
+
+    def setup(self) -> None:
+        init = nn.initializers.normal(self.features**-0.5)
+        self.weight = self.param("weight", init, (self.vocab_size, self.features), self.dtype)
+
+    def __call__(self, ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
+        # √D rounded to the activation dtype first, as the released models were trained: 59.75 for 3584 in bfloat16.
+        return jnp.take(self.weight, ids, axis=0) * jnp.asarray(self.features**0.5, self.dtype)
+
+    def attend(self, x: Float[Array, "B T D"]) -> Float[Array, "B T V"]:
+        """Scores against every row of the table."""
+        return matmul(x, self.weight)

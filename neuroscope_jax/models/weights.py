@@ -1,0 +1,165 @@
+"""Weights between Hugging Face safetensors files and the module's parameter tree.
+
+`model.layers.3.self_attn.q_proj.weight` is params["layers_3"]["self_attn"]["q_proj"]["weight"], in the same layout.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import flax.linen as nn
+import flax.traverse_util
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from neuroscope_jax.errors import UserError
+from neuroscope_jax.models.registry import read_config
+
+Params = dict[str, Any]  # nested: module names, then "weight"
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+DTYPES = ("F32", "BF16", "F16")
+SHOWN = 3  # keys named of each kind of misfit
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """Where a tensor lies, and what its file says about it."""
+
+    file: Path
+    shape: tuple[int, ...]
+    dtype: str  # safetensors' name, e.g. BF16
+
+
+def load_weights(folder: Path, model: nn.Module, dtype: DTypeLike) -> Params:
+    """Read a checkpoint into the "params" tree of `model`, every leaf in `dtype` on the default device.
+
+    One tensor at a time is read, moved and cast, so at no time is there a second copy of the model. bfloat16 to
+    bfloat16 keeps every bit. Raises UserError naming the keys that are missing, unmatched, of a wrong shape or type,
+    and any file that is not what it should be.
+    """
+    stored, expected = _stored(folder), expected_shapes(model)
+    if read_config(folder).get("tie_word_embeddings") is not False:
+        stored.pop("lm_head.weight", None)  # the embedding once more
+    _check_fit(folder, stored, expected)
+    # The largest first: what is held besides the model itself is greatest while the model is smallest.
+    order = sorted(expected, key=lambda key: -math.prod(expected[key]))
+    leaves = {tree_path(key): _read(stored[key].file, key, dtype) for key in order}
+    params: Params = flax.traverse_util.unflatten_dict(leaves)
+    return params
+
+
+def save_weights(params: Params, path: Path, dtype: DTypeLike | None = None) -> None:
+    """Write a "params" tree to one safetensors file under Hugging Face names, cast to `dtype` where given."""
+    leaves = flax.traverse_util.flatten_dict(params)
+    tensors = {hf_key(name): np.asarray(leaf if dtype is None else leaf.astype(dtype)) for name, leaf in leaves.items()}
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def hf_key(path: tuple[str, ...]) -> str:
+    """("layers_3", "mlp", "up_proj", "weight") → model.layers.3.mlp.up_proj.weight."""
+    return "model." + ".".join(path).replace("layers_", "layers.")
+
+
+def tree_path(key: str) -> tuple[str, ...]:
+    """The inverse of `hf_key`."""
+    return tuple(key.removeprefix("model.").replace("layers.", "layers_").split("."))
+
+
+def expected_shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Shape of every parameter of `model` by its Hugging Face key, found without computing anything."""
+    ids = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+    key = jax.ShapeDtypeStruct((2,), jnp.uint32)
+    tree = jax.eval_shape(lambda key, ids: model.init(key, ids, ids, method="scores")["params"], key, ids)
+    return {hf_key(path): leaf.shape for path, leaf in flax.traverse_util.flatten_dict(tree).items()}
+
+
+def _stored(folder: Path) -> dict[str, Stored]:
+    """Every tensor of the checkpoint by key, from the headers of its files."""
+    found: dict[str, Stored] = {}
+    for file in _files(folder):
+        for key, entry in _entries(file):
+            if key in found:
+                raise UserError(f"{file}: {key} is also in {found[key].file.name}; the shards are of two checkpoints")
+            found[key] = entry
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / SINGLE).exists():
+        return [folder / SINGLE]
+    if not (folder / INDEX).exists():
+        others = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".gguf", ".pth", ".safetensors"))
+        seen = f"; found {', '.join(others)}" if others else ""
+        raise UserError(f"{folder}: no {SINGLE} and no {INDEX}{seen}. Weights are read from safetensors only")
+    try:
+        names = sorted(set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values()))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise UserError(f"{folder / INDEX}: no weight_map can be read from it ({error!r}); fetch it again") from error
+    absent = [name for name in names if not (folder / name).is_file()]
+    if absent:
+        raise UserError(f"{folder}: {len(absent)} of {len(names)} shards are missing: {', '.join(absent[:SHOWN])}")
+    return [folder / name for name in names]
+
+
+def _entries(file: Path) -> Iterator[tuple[str, Stored]]:
+    try:
+        with safe_open(file, "np") as tensors:
+            for key in tensors.keys():  # noqa: SIM118  # a safe_open handle does not iterate
+                entry = tensors.get_slice(key)
+                yield key, Stored(file, tuple(entry.get_shape()), entry.get_dtype())
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{file}: {_what_is(file, error)}. Delete it and fetch it again") from error
+
+
+def _what_is(file: Path, error: Exception) -> str:
+    """What a file that should be safetensors is instead."""
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        head = opened.read(100)
+    if not head:
+        return "an empty file, expected safetensors"
+    if head.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer, not the weights (cloned without `git lfs pull`)"
+    if head.lstrip()[:1] == b"<":
+        return "an HTML or XML page, not safetensors (a login or error page saved in its place)"
+    return f"not a whole safetensors file: {error} ({size:,} bytes found; an interrupted download?)"
+
+
+def _check_fit(folder: Path, stored: Mapping[str, Stored], expected: Mapping[str, tuple[int, ...]]) -> None:
+    both = [key for key in expected if key in stored]
+    misfits = {
+        "missing": [key for key in expected if key not in stored],
+        "unmatched": [key for key in stored if key not in expected],
+        "of a wrong shape": [
+            f"{key} {stored[key].shape}, expected {expected[key]}" for key in both if stored[key].shape != expected[key]
+        ],
+        f"of a type other than {', '.join(DTYPES)}": [
+            f"{key} {stored[key].dtype}" for key in both if stored[key].dtype not in DTYPES
+        ],
+    }
+    told = [f"{len(keys)} {kind}: {_first(keys)}" for kind, keys in misfits.items() if keys]
+    if not told:
+        return
+    bare = misfits["missing"] and all("model." + key in expected for key in misfits["unmatched"] or [""])
+    hint = ". The keys lack the prefix 'model.': save the checkpoint from the causal-LM class" if bare else ""
+    raise UserError(f"{folder}: the weights do not fit config.json: {'; '.join(told)}{hint}")
+
+
+def _first(keys: list[str]) -> str:
+    return ", ".join(sorted(keys)[:SHOWN]) + (", …" if len(keys) > SHOWN else "")
+
+
+def _read(file: Path, key: str, dtype: DTypeLike) -> jax.Array:
+    # Opened anew for each tensor: while the file is open, the pages it was read from count as this process's memory.
+    with safe_open(file, "np") as tensors:
+        array = tensors.get_tensor(key)
+    # Cast on the device: less to transfer, and several times faster than NumPy's own bfloat16 cast.
+    return jax.lax.convert_element_type(jax.device_put(array), dtype).block_until_ready()

@@ -1,0 +1,1 @@
+"""Sparse autoencoders: the encoder and the readers of its file formats."""

@@ -1,0 +1,57 @@
+"""SparseAutoencoder: the encoder half of a sparse autoencoder, as a pytree that lives on the model's device.
+
+The decoder only matters for reconstruction and steering, so it is not loaded.
+"""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from jaxtyping import Array, Float
+
+from neuroscope_jax.models.layers import matmul
+from neuroscope_jax.pytree import PyTree
+
+
+def jump_relu(pre: Float[Array, "*rows E"], threshold: Float[Array, " E"]) -> Float[Array, "*rows E"]:
+    """Values above their feature's threshold pass unchanged, the rest are zero. Strict, as the SAEs were trained."""
+    return pre * (pre > threshold)
+
+
+class SparseAutoencoder(PyTree):
+    """JumpReLU encoder, float32 throughout: bfloat16 or TF32 products would flip features near their threshold."""
+
+    encoder_rows: Float[Array, "E D"]  # W_enc transposed: [out, in] like every weight here
+    b_enc: Float[Array, " E"]
+    threshold: Float[Array, " E"]
+    input_scale: Float[Array, ""]  # divisor of the residual where input_norm is "scalar"
+    input_norm: Literal["none", "rms", "scalar"] = struct.field(pytree_node=False, default="none")
+
+    @property
+    def d_in(self) -> int:
+        """Width of the residual stream it reads."""
+        return self.encoder_rows.shape[1]
+
+    @property
+    def d_sae(self) -> int:
+        """Number of features."""
+        return self.encoder_rows.shape[0]
+
+    @property
+    def W_enc(self) -> Float[Array, "D E"]:
+        """The encoder in the orientation of the papers and files."""
+        return self.encoder_rows.T
+
+    def normalised(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows D"]:
+        """The residual as this SAE wants it. Gemma Scope's released weights take it raw (arXiv 2408.05147, App. A)."""
+        x = x.astype(jnp.float32)
+        if self.input_norm == "rms":
+            return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True))
+        return x / self.input_scale if self.input_norm == "scalar" else x
+
+    def encode(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows E"]:
+        """Feature activations of residual vectors: zero, or above the feature's threshold."""
+        with jax.named_scope("sae_encode"):
+            pre = matmul(self.normalised(x), self.encoder_rows, jax.lax.Precision.HIGHEST) + self.b_enc
+            return jump_relu(pre, self.threshold)

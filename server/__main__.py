@@ -1,0 +1,49 @@
+"""`python -m server`: the same command as `neuroscope_jax serve`, and the order in which a server comes up."""
+
+import logging
+import sys
+
+from neuroscope_jax import cli
+from neuroscope_jax.config import NeuroscopeConfig
+from server.ports import Ports, bind_ports
+
+logger = logging.getLogger("server")
+
+
+def start(config: NeuroscopeConfig) -> None:
+    """Take the ports, choose the platform, load the pair, serve until SIGINT or SIGTERM.
+
+    Raises UserError for what is absent or does not fit; no port stays open then.
+    """
+    ports = bind_ports(config)  # before anything slow, so that a port in use shows at once
+    try:
+        _load_and_serve(config, ports)
+    finally:
+        ports.close()
+
+
+def _load_and_serve(config: NeuroscopeConfig, ports: Ports) -> None:
+    from neuroscope_jax import platforms
+
+    device = platforms.choose(config.platform)
+    # Only now: these touch JAX, and must find the platform chosen.
+    from neuroscope_jax.engine.load import load
+    from server import app
+    from server.state import ServerState
+
+    loaded = load(config)
+    state = ServerState(loaded.config, loaded.engine, loaded.tokenizer, loaded.labels)
+
+    def announce() -> None:
+        used = loaded.config
+        logger.info("model %s in %s on %s", used.model_id, used.dtype, platforms.describe(device))
+        logger.info("SAE %s after layer %d, %d features", used.sae_id, used.target_layer, loaded.labels.width)
+        logger.info("chat     %s/v1/chat/completions", ports.chat.url)
+        logger.info("features %s/v1/features/stream", ports.features.url)
+
+    app.run(state, ports, ready=announce)
+
+
+if __name__ == "__main__":
+    sys.argv.insert(1, "serve")
+    sys.exit(cli.main())

@@ -1,0 +1,45 @@
+"""The features port: GET /v1/features/stream and GET /v1/features/labels."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+from quart import Blueprint, Response
+
+from server import sse
+from server.broadcast import Broadcast, Subscriber
+from server.replies import json_reply
+from server.state import ServerState
+
+OPENING = b"retry: 2000\n\n"  # ms before an EventSource connects again; also what makes the headers leave at once
+
+
+class LabelMap(msgspec.Struct):
+    """Every feature of the SAE with its label."""
+
+    sae_id: str
+    width: int
+    labels: dict[str, str]
+
+
+def features_routes(state: ServerState) -> Blueprint:
+    """The routes of the features port."""
+    routes = Blueprint("features", __name__)
+
+    @routes.get("/v1/features/stream")
+    async def stream() -> Response:
+        return sse.response(_frames(state.broadcast, state.broadcast.subscribe()))
+
+    @routes.get("/v1/features/labels")
+    async def labels() -> Response:
+        return json_reply(LabelMap(state.labels.sae_id, state.labels.width, state.labels.all()))
+
+    return routes
+
+
+async def _frames(broadcast: Broadcast, subscriber: Subscriber) -> AsyncIterator[bytes]:
+    try:
+        yield OPENING
+        async for frame in sse.until_end(subscriber.next_frame):
+            yield frame
+    finally:
+        broadcast.unsubscribe(subscriber)

@@ -1,0 +1,83 @@
+"""What the two apps share, and what the server needs of a tokenizer and of labels."""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from neuroscope_jax.config import NeuroscopeConfig
+from neuroscope_jax.engine.requests import Engine
+from server.broadcast import Broadcast
+
+if TYPE_CHECKING:
+    from server.completion import Completion
+
+
+class Detokenizer(Protocol):
+    """Token ids in, text out, whole characters only."""
+
+    def push(self, token_id: int) -> str:
+        """The text that became certain with this token, perhaps empty."""
+
+    def flush(self) -> str:
+        """What was held back, at the end of an answer."""
+
+
+class Tokenizer(Protocol):
+    """What the server needs of models/chat.py."""
+
+    def encode_chat(self, messages: list[tuple[str, str]]) -> tuple[int, ...]:
+        """(role, text) pairs, role system, user or assistant, as the ids of a prompt for the next assistant turn."""
+
+    def detokenizer(self) -> Detokenizer:
+        """A fresh one for one answer."""
+
+    def token_text(self, token_id: int) -> str:
+        """The text of one token on its own."""
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The UTF-8 bytes of one token, perhaps a part of a character."""
+
+
+class Labels(Protocol):
+    """What a person may call each feature of one SAE."""
+
+    @property
+    def sae_id(self) -> str: ...
+
+    @property
+    def width(self) -> int: ...
+
+    def text(self, index: int) -> str:
+        """The label, or the numeric fallback."""
+
+    def all(self) -> dict[str, str]:
+        """Feature index, in digits, to label."""
+
+
+@dataclasses.dataclass
+class ServerState:
+    """Built once before the server starts; both apps hold the same one."""
+
+    config: NeuroscopeConfig
+    engine: Engine
+    tokenizer: Tokenizer
+    labels: Labels
+    started: int = dataclasses.field(default_factory=lambda: int(time.time()))  # unix seconds
+    running: "set[Completion]" = dataclasses.field(default_factory=set)
+    stopping: bool = False
+    broadcast: Broadcast = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.broadcast = Broadcast(self.config.broadcast_buffer_size)
+
+    @property
+    def model_name(self) -> str:
+        """The name on the chat port: the hub id, or the name of a local folder without its path."""
+        path = Path(self.config.model_id)
+        return path.resolve().name if path.is_dir() else self.config.model_id
+
+    def serves(self, name: str) -> bool:
+        """Whether a request for this model name is meant for the one loaded: its id or its last part, in any case."""
+        full = self.model_name.lower()
+        return name.lower() in ("", full, full.rpartition("/")[2])

@@ -1,0 +1,44 @@
+"""What one generated token looks like from outside: its events on the features port, its logprobs on the chat port."""
+
+from neuroscope_jax.engine.requests import GeneratedToken, TokenFeatures
+from neuroscope_jax.features.events import ActiveFeature, FeatureActivation
+from server.schemas import TokenLogprob, TopLogprob
+from server.state import Labels, Tokenizer
+
+LEAST_LOGPROB = -9999.0  # OpenAI's figure for a token that is all but impossible; JSON has no infinity
+
+
+def feature_events(
+    token: GeneratedToken, text: str, completion_id: str, tokenizer: Tokenizer, labels: Labels
+) -> list[FeatureActivation]:
+    """One event a tap. `text` is what this token added to the answer."""
+    return [
+        FeatureActivation(
+            token_index=token.index,
+            token=text,
+            layer=features.layer,
+            top_features=_labelled(features, labels),
+            filtered_count=features.filtered_count,
+            completion_id=completion_id,
+            position=token.position,
+            input_token=tokenizer.token_text(token.input_id),
+            logprob=token.logprob,
+        )
+        for features in token.features
+    ]
+
+
+def token_logprob(token: GeneratedToken, tokenizer: Tokenizer) -> TokenLogprob:
+    """The token and its likeliest alternatives, in OpenAI's shape."""
+    top = [TopLogprob(*_entry(token_id, logprob, tokenizer)) for token_id, logprob in token.top_logprobs]
+    return TokenLogprob(*_entry(token.id, token.logprob, tokenizer), top)
+
+
+def _entry(token_id: int, logprob: float, tokenizer: Tokenizer) -> tuple[str, float, list[int]]:
+    return tokenizer.token_text(token_id), max(logprob, LEAST_LOGPROB), list(tokenizer.token_bytes(token_id))
+
+
+def _labelled(features: TokenFeatures, labels: Labels) -> list[ActiveFeature]:
+    surprise = features.surprise or [None] * len(features.indices)
+    rows = zip(features.indices, features.activations, surprise, strict=True)
+    return [ActiveFeature(index, labels.text(index), activation, z) for index, activation, z in rows]

@@ -1,0 +1,80 @@
+"""The compiled programs themselves: what they hold, what they donate, and the hook tests of the specification."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuroscope_jax.engine import steps
+from neuroscope_jax.engine.requests import SamplingOptions
+from neuroscope_jax.engine.sampling import Sampling
+from tests.engine.conftest import CONFIG, D_SAE
+
+SAMPLING = Sampling.of(SamplingOptions(temperature=0), [1])
+
+
+@pytest.fixture
+def state(model, params):
+    ids = jnp.array([[3, 4, 5, 0]])
+    return steps.prefill_step(model, params, (), ids, jnp.int32(3), SAMPLING, 16)[0]
+
+
+def test_noop_hook_is_zero_cost(model, params, taps, state):
+    """Without taps the step holds no trace of an SAE; with taps it does, so the marks looked for are the right ones."""
+    bare, tapped = (
+        steps.decode_step.lower(model, params, used, state, SAMPLING).as_text(debug_info=True) for used in ((), taps)
+    )
+    for mark in ("sae_encode", "top_features", f"{D_SAE}x{CONFIG.hidden_size}"):
+        assert mark in tapped
+        assert mark not in bare
+
+
+def test_only_the_tapped_layers_are_read(model, params, taps, state):
+    """The residual of an untapped layer leaves the program with dead-code elimination: no output is added for it."""
+    tapped = steps.decode_step.lower(model, params, taps[:1], state, SAMPLING).out_info
+    bare = steps.decode_step.lower(model, params, (), state, SAMPLING).out_info
+    assert len(jax.tree.leaves(tapped)) - len(jax.tree.leaves(bare)) == 4  # one Readout
+
+
+def test_the_cache_is_updated_in_place(model, params, taps, state):
+    compiled = steps.decode_step.lower(model, params, taps, state, SAMPLING).compile()
+    cache_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state.cache))
+    assert compiled.memory_analysis().alias_size_in_bytes >= cache_bytes
+    steps.decode_step(model, params, taps, state, SAMPLING)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.cache))
+
+
+def test_no_weight_is_copied(model, params, taps, state):
+    """Temporaries stay below the smallest projection matrix: nothing is transposed or converted whole."""
+    compiled = steps.decode_step.lower(model, params, taps, state, SAMPLING).compile()
+    embedding = params["embed_tokens"]["weight"].nbytes
+    assert compiled.memory_analysis().temp_size_in_bytes < embedding
+
+
+def test_hook_receives_correct_layer(model, params, taps):
+    """The tap on layer 1 reads block 1's output and no other, within a whole step."""
+    ids = jnp.array([[3, 4, 5]])
+    _, output = steps.prefill_step(model, params, taps[:1], ids, jnp.int32(3), SAMPLING, 16)
+    positions = jnp.arange(3)[None]
+    _, sown = model.apply({"params": params}, ids, positions, mutable=["intermediates"])
+    strongest = [
+        jax.lax.top_k(taps[0].sae.encode(sown["intermediates"][f"layers_{i}"]["resid_post"][0][0, -1]), 5)[0]
+        for i in range(CONFIG.num_hidden_layers)
+    ]
+    matches = [np.allclose(found, output.features[0].activations, rtol=1e-4) for found in strongest]
+    assert matches == [False, True, False]
+
+
+def test_hook_tensor_shape(model, params):
+    ids = jnp.zeros((1, 7), jnp.int32)
+    _, sown = model.apply({"params": params}, ids, jnp.arange(7)[None], mutable=["intermediates"])
+    shapes = [sown["intermediates"][f"layers_{i}"]["resid_post"][0].shape for i in range(CONFIG.num_hidden_layers)]
+    assert shapes == [(1, 7, CONFIG.hidden_size)] * CONFIG.num_hidden_layers
+
+
+def test_a_grown_cache_changes_nothing(model, params, taps, state):
+    grown = steps.grow_cache(state, 32)
+    assert grown.cache.length == 32
+    _, expected = steps.decode_step(model, params, taps, state, SAMPLING)
+    _, found = steps.decode_step(model, params, taps, grown, SAMPLING)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), expected, found)

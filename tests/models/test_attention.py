@@ -1,0 +1,53 @@
+"""Masks and attention against loops over float64 numbers."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuroscope_jax.models.attention import attend, causal_mask
+from neuroscope_jax.models.cache import KVCache, write
+
+
+@pytest.mark.parametrize("window", [None, 1, 2, 4, 100])
+def test_mask_by_its_rule(window: int | None) -> None:
+    queries, keys = np.array([[3, 4, 5], [3, 4, 5]]), np.broadcast_to(np.arange(9), (2, 9))
+    found = causal_mask(jnp.array(queries), jnp.array(keys), window)
+    for b, t, s in np.ndindex(2, 3, 9):
+        i, j = queries[b, t], keys[b, s]
+        assert bool(found[b, t, s]) == (j <= i and (window is None or i - j < window))
+
+
+def oracle(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: float, cap: float | None
+) -> np.ndarray:
+    out = np.zeros(q.shape)
+    for b, t, n in np.ndindex(q.shape[:3]):
+        head = n // (q.shape[2] // k.shape[2])
+        scores = k[b, :, head] @ q[b, t, n] * scale
+        scores = scores if cap is None else cap * np.tanh(scores / cap)
+        weights = np.where(mask[b, t], np.exp(scores - scores.max()), 0)
+        out[b, t, n] = weights / weights.sum() @ v[b, :, head]
+    return out
+
+
+@pytest.mark.parametrize("length", [1, 5], ids=["one query", "several"])
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+@pytest.mark.parametrize("cap", [None, 3.0])
+def test_attention_in_both_forms(length: int, kv_heads: int, cap: float | None) -> None:
+    rng = np.random.default_rng(0)
+    q = rng.normal(0, 2, (2, length, 4, 8))
+    k, v = rng.normal(0, 2, (2, 2, 7, kv_heads, 8))
+    mask = rng.random((2, length, 7)) < 0.6
+    mask[..., 0] = True
+    found = attend(*(jnp.array(x, jnp.float32) for x in (q, k, v)), jnp.array(mask), 0.4, cap)
+    np.testing.assert_allclose(found, oracle(q, k, v, mask, 0.4, cap), atol=2e-5)
+
+
+def test_cache_entries_go_where_they_belong_and_growing_keeps_them() -> None:
+    cache = KVCache.empty(layers=2, batch=1, length=4, kv_heads=1, head_dim=2, dtype=jnp.float32)
+    new = jnp.arange(4.0).reshape(1, 2, 1, 2) + 1
+    keys = write(cache.keys[1], new, jnp.array(1))
+    assert keys[0, :, 0].tolist() == [[0, 0], [1, 2], [3, 4], [0, 0]]
+    grown = cache.replace(keys=(cache.keys[0], keys)).grown(6)
+    assert grown.length == 6
+    assert grown.keys[1][0, :, 0].tolist() == [[0, 0], [1, 2], [3, 4], [0, 0], [0, 0], [0, 0]]

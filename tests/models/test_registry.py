@@ -1,0 +1,45 @@
+"""config.json to module."""
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+
+from neuroscope_jax.errors import UserError
+from neuroscope_jax.models.gemma2 import Gemma2
+from neuroscope_jax.models.registry import build_model, read_config
+
+
+def test_gemma2_is_built_with_its_figures(config_json: dict[str, Any]) -> None:
+    model = build_model(config_json, jnp.bfloat16)
+    assert isinstance(model, Gemma2)
+    assert model.dtype == jnp.bfloat16
+    assert (model.config.num_hidden_layers, model.config.query_pre_attn_scalar) == (2, 8.0)
+
+
+@pytest.mark.parametrize("family", ["llama", "", None])
+def test_unknown_family_lists_the_known(config_json: dict[str, Any], family: str | None) -> None:
+    with pytest.raises(UserError, match=f"model_type is {family!r}.*gemma2"):
+        build_model({**config_json, "model_type": family}, jnp.float32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"hidden_size": None, "head_dim": None}, "missing hidden_size, head_dim"),
+        ({"hidden_size": "many"}, "hidden_size"),
+        ({"hidden_activation": "relu"}, "hidden_activation is 'relu'"),
+    ],
+)
+def test_fields_at_fault_are_named(config_json: dict[str, Any], changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        build_model({**config_json, **changes}, jnp.float32)
+
+
+@pytest.mark.parametrize(("text", "said"), [(None, "No such file"), ("<html>", "not valid JSON"), ("[1]", "a list")])
+def test_config_files_that_are_none(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UserError, match=f"config.json.*{said}"):
+        read_config(tmp_path)
