@@ -37,38 +37,25 @@ def attend(
     """Weighted mean of values; scores and softmax in float32."""
     batch, length, heads, head_dim = query.shape
     grouped = query.reshape(batch, length, key.shape[2], heads // key.shape[2], head_dim)
-    read = _attend_one if length == 1 else _attend_many
-    return read(grouped, key, value, mask, scale, cap).reshape(query.shape).astype(query.dtype)
+    scores = jnp.where(mask[:, None, None], soft_cap(_scores(grouped, key) * scale, cap), MASKED)
+    mixed = _mix(jax.nn.softmax(scores, axis=-1), value)
+    return mixed.reshape(query.shape).astype(query.dtype)
 
 
-def _weights(scores: Float[Array, "B K G T S"], mask: Bool[Array, "B T S"], cap: float | None) -> Array:
-    return jax.nn.softmax(jnp.where(mask[:, None, None], soft_cap(scores, cap), MASKED), axis=-1)
+# One query (T = 1) multiplies and sums where several go through einsum, which copies the whole cache on CPU: 17 times
+# slower at S = 4096.
 
 
-def _attend_many(
-    query: Float[Array, "B T K G H"],
-    key: Float[Array, "B S K H"],
-    value: Float[Array, "B S K H"],
-    mask: Bool[Array, "B T S"],
-    scale: float,
-    cap: float | None,
-) -> Float[Array, "B T K G H"]:
-    scores = jnp.einsum("BTKGH,BSKH->BKGTS", query, key, preferred_element_type=jnp.float32) * scale
-    weights = _weights(scores, mask, cap).astype(value.dtype)
-    return jnp.einsum("BKGTS,BSKH->BTKGH", weights, value, preferred_element_type=jnp.float32)
+def _scores(query: Float[Array, "B T K G H"], key: Float[Array, "B S K H"]) -> Float[Array, "B K G T S"]:
+    if query.shape[1] > 1:
+        return jnp.einsum("BTKGH,BSKH->BKGTS", query, key, preferred_element_type=jnp.float32)
+    products = query.astype(jnp.float32) * key[:, :, :, None].astype(jnp.float32)  # B S K G H
+    return jnp.sum(products, axis=-1).transpose(0, 2, 3, 1)[:, :, :, None]
 
 
-def _attend_one(
-    query: Float[Array, "B 1 K G H"],
-    key: Float[Array, "B S K H"],
-    value: Float[Array, "B S K H"],
-    mask: Bool[Array, "B 1 S"],
-    scale: float,
-    cap: float | None,
-) -> Float[Array, "B 1 K G H"]:
-    """The same for one query: multiply and sum, because the einsum copies the whole cache on CPU (17 times slower)."""
-    query = query[:, 0].astype(jnp.float32)[:, None]  # B 1 K G H
-    scores = jnp.sum(query * key[:, :, :, None].astype(jnp.float32), axis=-1) * scale  # B S K G
-    weights = _weights(scores.transpose(0, 2, 3, 1)[:, :, :, None], mask, cap)[:, :, :, 0]  # B K G S
-    weights = weights.transpose(0, 3, 1, 2)[..., None]  # B S K G 1
-    return jnp.sum(weights * value[:, :, :, None].astype(jnp.float32), axis=1, keepdims=True)
+def _mix(weights: Float[Array, "B K G T S"], value: Float[Array, "B S K H"]) -> Float[Array, "B T K G H"]:
+    if weights.shape[3] > 1:
+        weights = weights.astype(value.dtype)
+        return jnp.einsum("BKGTS,BSKH->BTKGH", weights, value, preferred_element_type=jnp.float32)
+    by_slot = weights[:, :, :, 0].transpose(0, 3, 1, 2)[..., None]  # B S K G 1
+    return jnp.sum(by_slot * value[:, :, :, None].astype(jnp.float32), axis=1, keepdims=True)

@@ -20,6 +20,8 @@ from neuroscope_jax.models.attention import attend, causal_mask
 from neuroscope_jax.models.cache import KVCache, write
 from neuroscope_jax.models.layers import Linear, RMSNorm, matmul, rotary, soft_cap
 
+Slots = tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]]  # keys and values of one layer
+
 
 @dataclasses.dataclass(frozen=True)
 class Gemma2Config:
@@ -74,8 +76,8 @@ class Attention(nn.Module):
         x: Float[Array, "B T D"],
         positions: Int[Array, "B T"],
         mask: Bool[Array, "B T S"],
-        slots: tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]] | None,
-    ) -> tuple[Float[Array, "B T D"], tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]]]:
+        slots: Slots | None,
+    ) -> tuple[Float[Array, "B T D"], Slots]:
         c = self.config
 
         def project(name: str, heads: int) -> Float[Array, "B T heads H"]:
@@ -120,8 +122,8 @@ class Block(nn.Module):
         x: Float[Array, "B T D"],
         positions: Int[Array, "B T"],
         mask: Bool[Array, "B T S"],
-        slots: tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]] | None,
-    ) -> tuple[Float[Array, "B T D"], tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]]]:
+        slots: Slots | None,
+    ) -> tuple[Float[Array, "B T D"], Slots]:
         def norm(name: str) -> RMSNorm:
             return RMSNorm(self.config.rms_norm_eps, self.dtype, name=name)
 

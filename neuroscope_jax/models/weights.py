@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.files import what_it_is
 from neuroscope_jax.models.registry import read_config
 
 Params = dict[str, Any]  # nested: module names, then "weight"
@@ -116,21 +117,9 @@ def _entries(file: Path) -> Iterator[tuple[str, Stored]]:
                 entry = tensors.get_slice(key)
                 yield key, Stored(file, tuple(entry.get_shape()), entry.get_dtype())
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{file}: {_what_is(file, error)}. Delete it and fetch it again") from error
-
-
-def _what_is(file: Path, error: Exception) -> str:
-    """What a file that should be safetensors is instead."""
-    size = file.stat().st_size
-    with file.open("rb") as opened:
-        head = opened.read(100)
-    if not head:
-        return "an empty file, expected safetensors"
-    if head.startswith(b"version https://git-lfs"):
-        return "a Git LFS pointer, not the weights (cloned without `git lfs pull`)"
-    if head.lstrip()[:1] == b"<":
-        return "an HTML or XML page, not safetensors (a login or error page saved in its place)"
-    return f"not a whole safetensors file: {error} ({size:,} bytes found; an interrupted download?)"
+        raise UserError(
+            f"{file}: {what_it_is(file)}, expected safetensors ({error}). Delete it and fetch it again"
+        ) from error
 
 
 def _check_fit(folder: Path, stored: Mapping[str, Stored], expected: Mapping[str, tuple[int, ...]]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from neuroscope_jax.config import InputNorm
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.files import what_it_is
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 
 
@@ -61,7 +62,7 @@ def read_gemma_scope(path: Path) -> EncoderWeights:
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such SAE file; check --sae-path or --sae-local-path") from error
     except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
-        raise UserError(f"{path}: {_what_it_is(path)}, expected a Gemma Scope params.npz; download it again") from error
+        raise UserError(f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz; download it again") from error
     for name, array in read.items():
         if not np.isfinite(array).all():
             raise UserError(f"{path}: {name} holds values that are not finite; download it again")
@@ -119,16 +120,3 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 def _shape(shape: tuple[int, ...]) -> str:
     return "[" + ", ".join(str(n) for n in shape) + "]"
-
-
-def _what_it_is(path: Path) -> str:
-    """What a person would see on opening the file."""
-    with path.open("rb") as file:
-        start = file.read(64).lstrip()
-    if not start:
-        return "an empty file"
-    if start.startswith(b"version https://git-lfs"):
-        return "a Git LFS pointer, not the file itself"
-    if start.startswith((b"<!", b"<html", b"<HTML")):
-        return "an HTML page"
-    return "a damaged archive" if start.startswith(b"PK") else "no NumPy archive"
