@@ -79,7 +79,7 @@ def _choose_dtype(model: nn.Module) -> DType:
 def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:
     most: int = model.config.max_position_embeddings
     if config.context_length > most:
-        logger.warning("context length: %d instead of %d, the most this model takes", most, config.context_length)
+        logger.info("context length: %d instead of %d, the most this model takes", most, config.context_length)
     return min(config.context_length, most)
 
 

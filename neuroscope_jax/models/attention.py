@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from neuroscope_jax.models.layers import soft_cap
+from neuroscope_jax.models.layers import precision_of, soft_cap
 
 MASKED = -2.3819763e38  # lowest bfloat16-safe score; a row is never masked whole, since a token always sees itself
 
@@ -48,14 +48,17 @@ def attend(
 
 def _scores(query: Float[Array, "B T K G H"], key: Float[Array, "B S K H"]) -> Float[Array, "B K G T S"]:
     if query.shape[1] > 1:
-        return jnp.einsum("BTKGH,BSKH->BKGTS", query, key, preferred_element_type=jnp.float32)
+        return _einsum("BTKGH,BSKH->BKGTS", query, key)
     products = query.astype(jnp.float32) * key[:, :, :, None].astype(jnp.float32)  # B S K G H
     return jnp.sum(products, axis=-1).transpose(0, 2, 3, 1)[:, :, :, None]
 
 
 def _mix(weights: Float[Array, "B K G T S"], value: Float[Array, "B S K H"]) -> Float[Array, "B T K G H"]:
     if weights.shape[3] > 1:
-        weights = weights.astype(value.dtype)
-        return jnp.einsum("BKGTS,BSKH->BTKGH", weights, value, preferred_element_type=jnp.float32)
+        return _einsum("BKGTS,BSKH->BTKGH", weights.astype(value.dtype), value)
     by_slot = weights[:, :, :, 0].transpose(0, 3, 1, 2)[..., None]  # B S K G 1
     return jnp.sum(by_slot * value[:, :, :, None].astype(jnp.float32), axis=1, keepdims=True)
+
+
+def _einsum(dims: str, a: Array, b: Array) -> Array:
+    return jnp.einsum(dims, a, b, precision=precision_of(b.dtype), preferred_element_type=jnp.float32)

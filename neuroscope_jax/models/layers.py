@@ -12,9 +12,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 
-def matmul(
-    x: Float[Array, "*rows i"], weight: Float[Array, "o i"], precision: jax.lax.Precision | None = None
-) -> Float[Array, "*rows o"]:
+def matmul(x: Float[Array, "*rows i"], weight: Float[Array, "o i"]) -> Float[Array, "*rows o"]:
     """`x @ weight.T`, accumulated in float32 and returned in float32. The only place that multiplies by a weight.
 
     Weights stay in the checkpoint's own [out, in] layout. Rows are flattened first: with a leading axis of one, XLA:CPU
@@ -24,12 +22,18 @@ def matmul(
     if rows.shape[0] == 1 and weight.dtype == jnp.bfloat16 and jax.default_backend() == "cpu":
         y = _one_row_bfloat16(rows, weight)
     else:
-        y = _contract(rows, weight, precision)
+        y = _contract(rows, weight)
     return y.reshape(*x.shape[:-1], weight.shape[0])
 
 
-def _contract(a: Float[Array, "m i"], b: Float[Array, "n i"], precision: jax.lax.Precision | None = None) -> Array:
-    return jax.lax.dot_general(a, b, (((1,), (1,)), ((), ())), precision, preferred_element_type=jnp.float32)
+def precision_of(dtype: DTypeLike) -> jax.lax.Precision | None:
+    """float32 means float32 everywhere: by default GPUs multiply it as TF32 and TPUs as bfloat16."""
+    return jax.lax.Precision.HIGHEST if dtype == jnp.float32 else None
+
+
+def _contract(a: Float[Array, "m i"], b: Float[Array, "n i"]) -> Float[Array, "m n"]:
+    dims = (((1,), (1,)), ((), ()))
+    return jax.lax.dot_general(a, b, dims, precision_of(b.dtype), preferred_element_type=jnp.float32)
 
 
 def _one_row_bfloat16(row: Float[Array, "1 i"], weight: Float[Array, "o i"]) -> Float[Array, "1 o"]:

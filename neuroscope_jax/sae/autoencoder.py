@@ -53,5 +53,5 @@ class SparseAutoencoder(PyTree):
     def encode(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows E"]:
         """Feature activations of residual vectors: zero, or above the feature's threshold."""
         with jax.named_scope("sae_encode"):
-            pre = matmul(self.normalised(x), self.encoder_rows, jax.lax.Precision.HIGHEST) + self.b_enc
+            pre = matmul(self.normalised(x), self.encoder_rows) + self.b_enc
             return jump_relu(pre, self.threshold)

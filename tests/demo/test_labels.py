@@ -54,7 +54,8 @@ def test_a_feature_of_one_token_is_named_after_it(words: Tokenizer) -> None:
 
 def test_a_feature_of_a_token_in_one_subject_names_both(words: Tokenizer) -> None:
     sums = 1 * ROLES + ANSWER
-    seen = tokens(words, ["1", "+", "1", "+", "1", "2"] * 3, ([ANSWER] * 4 + [sums] * 2) * 3)
+    text = [token for last in "234" for token in ("1", "+", "1", "+", "1", last)]
+    seen = tokens(words, text, ([ANSWER] * 4 + [sums] * 2) * 3)
     labeller = Labeller(seen, words)
     at = np.array([4, 10, 16])
     best = labeller.best(Firing(0, at, np.ones(3, np.float32)), at)
@@ -68,4 +69,4 @@ def test_a_feature_that_precedes_a_token_says_so(words: Tokenizer) -> None:
     labeller = Labeller(seen, words)
     at = np.array([0, 2, 4])
     best = labeller.best(Firing(0, at, np.ones(3, np.float32)), at)
-    assert labeller.words(best) == "just before '='"
+    assert labeller.words(best) == "before '='"

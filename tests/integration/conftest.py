@@ -1,89 +1,22 @@
-"""A real server in a process of its own, started once a session: on the demo pair, on the real one where asked for."""
+"""One server a session: on the demo pair, on the real one where asked for."""
 
-import contextlib
-import json
 import os
-import queue
-import re
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from typing import Any
 
-import httpx
-import openai
 import pytest
 
-START_SECONDS = {"demo": 120.0, "gemma-2-2b-it": 3600.0}  # the real pair may have to be downloaded
-ANSWER_SECONDS = 600.0
-EXIT_SECONDS = 30.0
-CHAT_URL = re.compile(r"(http://\S+)/v1/chat/completions")
-FEATURES_URL = re.compile(r"(http://\S+)/v1/features/stream")
+from neuroscope_jax.config import NeuroscopeConfig, load_preset
+from tests.running_server import Server, running
 
 PAIRS = ["demo", "gemma-2-2b-it"] if os.environ.get("NEUROSCOPE_INTEGRATION_TESTS") == "1" else ["demo"]
 
 
-class Server:
-    """Both ports of a running server and clients for them."""
-
-    def __init__(self, process: subprocess.Popen[str], pair: str) -> None:
-        self.pair = pair
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._read, args=(process,), daemon=True).start()
-        self.chat_url = self._url(CHAT_URL)
-        self.features_url = self._url(FEATURES_URL)
-        self.openai = openai.OpenAI(base_url=f"{self.chat_url}/v1", api_key="any", timeout=ANSWER_SECONDS)
-        self.model = self.openai.models.list().data[0].id
-
-    def chat(self, prompt: str, **fields: Any) -> Any:
-        """One greedy request through the official client."""
-        messages = [{"role": "user", "content": prompt}]
-        options = {"temperature": 0, "max_tokens": 48, **fields}
-        return self.openai.chat.completions.create(model=self.model, messages=messages, **options)
-
-    @contextlib.contextmanager
-    def features(self) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
-        """(name, data) of each event, from a reader that is connected."""
-        url = f"{self.features_url}/v1/features/stream"
-        with httpx.Client(timeout=ANSWER_SECONDS) as client, client.stream("GET", url) as response:
-            lines = response.iter_lines()
-            next(lines)
-            yield _events(lines)
-
-    def _read(self, process: subprocess.Popen[str]) -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
-            self._lines.put(line)
-        self._lines.put(None)
-
-    def _url(self, pattern: re.Pattern[str]) -> str:
-        seen = []
-        while (line := self._lines.get(timeout=START_SECONDS[self.pair])) is not None:
-            seen.append(line)
-            if match := pattern.search(line):
-                return match[1]
-        raise AssertionError("the server ended before it was ready:\n" + "".join(seen))
-
-
-def _events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    name = ""
-    for line in lines:
-        if line.startswith("event: "):
-            name = line.removeprefix("event: ")
-        elif line.startswith("data: "):
-            yield name, json.loads(line.removeprefix("data: "))
+@pytest.fixture(scope="session", params=PAIRS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(request.param, tmp_path_factory.mktemp("cache")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session", params=PAIRS)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    command = [sys.executable, "-m", "server", "--config", request.param, "--port", "0", "--features-port", "0"]
-    cache = str(tmp_path_factory.mktemp("cache"))  # so that no label or statistic of this machine's user comes in
-    environment = {**os.environ, "NEUROSCOPE_CACHE": cache, "JAX_PLATFORMS": "cpu"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            yield Server(process, request.param)
-            process.terminate()
-            assert process.wait(EXIT_SECONDS) == 0
-        finally:
-            process.kill()
+def config(request: pytest.FixtureRequest) -> NeuroscopeConfig:
+    return load_preset(request.param)

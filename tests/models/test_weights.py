@@ -168,7 +168,8 @@ def test_truncated_file(folder: Path, tiny: Tiny, tensors: dict[str, np.ndarray]
     path = folder / "model.safetensors"
     save_file(tensors, path)
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(UserError, match=rf"damaged or not complete \({path.stat().st_size:,} bytes.*expected safetensors"):
+    size = f"{path.stat().st_size:,}"
+    with pytest.raises(UserError, match=rf"damaged or not complete \({size} bytes.*expected safetensors"):
         load_weights(folder, tiny[0], jnp.float32)
 
 

@@ -9,7 +9,7 @@ from neuroscope_jax.errors import UserError
 from neuroscope_jax.sae.formats import load_sae, read_gemma_scope
 
 
-def test_sae_load_weights(arrays, write):
+def test_every_array_is_read_exactly(arrays, write):
     sae = load_sae(write(**arrays), d_model=64)
     assert sae.W_enc.shape == (64, 256)
     assert sae.b_enc.shape == sae.threshold.shape == (256,)
