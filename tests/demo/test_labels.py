@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,24 +13,24 @@ from neuroscope_jax.demo.labels import Labeller
 
 
 @pytest.fixture(scope="module")
-def saved(pair: Path) -> tuple[dict[str, str], dict[str, dict]]:
+def saved(pair: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
     return json.loads((pair / "labels.json").read_text()), json.loads((pair / "top_examples.json").read_text())
 
 
-def test_every_feature_with_examples_has_a_short_label(saved: tuple[dict[str, str], dict[str, dict]]) -> None:
+def test_every_feature_with_examples_has_a_short_label(saved: tuple[dict[str, str], dict[str, dict[str, Any]]]) -> None:
     labels, examples = saved
     assert labels.keys() == examples.keys()
     assert all(0 < len(label.split()) < 15 for label in labels.values())
     assert all(entry["examples"] for entry in examples.values())
 
 
-def test_labels_tell_features_apart(saved: tuple[dict[str, str], dict[str, dict]]) -> None:
+def test_labels_tell_features_apart(saved: tuple[dict[str, str], dict[str, dict[str, Any]]]) -> None:
     labels, _ = saved
     assert len(set(labels.values())) > len(labels) / 2
 
 
 def test_examples_are_in_falling_order_and_above_the_threshold(
-    saved: tuple[dict[str, str], dict[str, dict]], sae: dict[str, np.ndarray]
+    saved: tuple[dict[str, str], dict[str, dict[str, Any]]], sae: dict[str, np.ndarray]
 ) -> None:
     for feature, entry in saved[1].items():
         strengths = [example[0] for example in entry["examples"]]
@@ -54,14 +55,13 @@ def test_a_feature_of_one_token_is_named_after_it(words: Tokenizer) -> None:
 
 def test_a_feature_of_a_token_in_one_subject_names_both(words: Tokenizer) -> None:
     sums = 1 * ROLES + ANSWER
-    text = [token for last in "234" for token in ("1", "+", "1", "+", "1", last)]
-    seen = tokens(words, text, ([ANSWER] * 4 + [sums] * 2) * 3)
+    seen = tokens(words, ["1", "2", "+"] * 6, ([ANSWER] * 3 + [sums] * 3) * 3)
     labeller = Labeller(seen, words)
-    at = np.array([4, 10, 16])
+    at = np.array([3, 9, 15])
     best = labeller.best(Firing(0, at, np.ones(3, np.float32)), at)
     assert (best.coverage, best.precision) == (1.0, 1.0)
-    assert "sums" in labeller.words(best)
-    assert best.holds(seen, np.array([4, 2])).tolist() == [True, False]
+    assert labeller.words(best) == "'1' in chats about sums"
+    assert best.holds(seen, np.array([3, 0])).tolist() == [True, False]
 
 
 def test_a_feature_that_precedes_a_token_says_so(words: Tokenizer) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ def test_at_most_sixteen_megabytes(pair: Path) -> None:
     assert sum(file.stat().st_size for file in pair.rglob("*") if file.is_file()) <= 16e6
 
 
-def test_four_of_five_held_out_questions_are_answered_rightly(demo) -> None:  # noqa: ANN001
+def test_four_of_five_held_out_questions_are_answered_rightly(demo: Any) -> None:
     share, wrong = accuracy(demo.model, demo.params, demo.words)
     assert share >= 0.8, wrong
 

@@ -35,14 +35,14 @@ def test_same_seed_gives_the_same_chats_and_another_seed_gives_others() -> None:
 
 
 def test_questions_of_the_measurement_are_never_asked_in_training() -> None:
-    asked = training_requests(20_000)
+    asked = training_requests(5_000)
     for item in QUESTIONS:
         question = plain(str(item["question"]))
         assert not any(question in request for request in asked), question
 
 
 def test_no_training_request_has_a_held_out_phrasing() -> None:
-    asked = "\n".join(f" {request} " for request in training_requests(10_000))
+    asked = "\n".join(f" {request} " for request in training_requests(5_000))
     for family in FAMILIES:
         for template in family.held_out:
             words = [re.escape(plain(part)) for part in SLOT.split(template)]
