@@ -1,6 +1,7 @@
 """`python -m server`: the same command as `neuroscope_jax serve`, and the order in which a server comes up."""
 
 import logging
+import os
 import sys
 
 from neuroscope_jax import cli
@@ -42,6 +43,9 @@ def _load_and_serve(config: NeuroscopeConfig, ports: Ports) -> None:
         logger.info("features %s/v1/features/stream", ports.features.url)
 
     app.run(state, ports, ready=announce)
+    if loaded.engine.alive:  # in the middle of a long step; Python would wait for it, or crash under it
+        logging.shutdown()
+        os._exit(0)
 
 
 if __name__ == "__main__":

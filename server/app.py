@@ -1,17 +1,7 @@
 """Both apps on one event loop, from the first connection to the last.
 
-What a start-up does with it:
-
-    ports = bind_ports(config)                       # server/ports.py; UserError where one is in use
-    try:
-        ...                                          # load tokenizer, labels and engine
-        state = ServerState(config, engine, tokenizer, labels)
-    except BaseException:
-        ports.close()
-        raise
-    run(state, ports, ready=lambda: print(ports.chat.url, ports.features.url))
-
-`run` returns when SIGINT or SIGTERM came and everything is closed, the engine included.
+`server/__main__.py` binds the ports, loads the engine and builds the ServerState; `run` returns when SIGINT or SIGTERM
+came and everything is closed, the engine included.
 """
 
 import asyncio
@@ -55,6 +45,7 @@ def run(state: ServerState, ports: Ports, ready: Callable[[], None] | None = Non
     try:
         asyncio.run(_serve_until_signal(state, ports, ready))
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio leaves Python's own, which ends in a traceback
         ports.close()
         state.engine.close()
 
@@ -72,7 +63,10 @@ async def serve(state: ServerState, ports: Ports, stop: asyncio.Event, ready: Ca
         ready()
     await asyncio.wait([*servers, stopped], return_when=asyncio.FIRST_COMPLETED)
     stop.set()  # where one server failed, the other ends too
-    await _finish(servers)
+    try:
+        await _finish(servers)
+    finally:
+        ports.close()
 
 
 def end_streams(state: ServerState) -> None:
@@ -143,9 +137,19 @@ def _app(name: str, state: ServerState) -> Quart:
     return app
 
 
+class _Config(hypercorn.config.Config):
+    """Hypercorn's settings, with sockets that are bound already and stay ours to close."""
+
+    def __init__(self, port: Port) -> None:
+        super().__init__()
+        self._port = port
+
+    def create_sockets(self) -> hypercorn.config.Sockets:
+        return hypercorn.config.Sockets([], list(self._port.sockets), [])
+
+
 def _hypercorn_config(port: Port) -> hypercorn.config.Config:
-    config = hypercorn.config.Config()
-    config.bind = [f"fd://{sock.detach()}" for sock in port.sockets]
+    config = _Config(port)
     config.errorlog = logging.getLogger("server.hypercorn")
     config.errorlog.setLevel(logging.WARNING)
     config.graceful_timeout = GRACE_SECONDS

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 
 import msgspec
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from server import sse
-from server.broadcast import Broadcast, Subscriber
+from server.broadcast import Broadcast
 from server.replies import json_reply
 from server.state import ServerState
 
@@ -27,7 +27,9 @@ def features_routes(state: ServerState) -> Blueprint:
 
     @routes.get("/v1/features/stream")
     async def stream() -> Response:
-        return sse.response(_frames(state.broadcast, state.broadcast.subscribe()))
+        if request.method == "HEAD":
+            return sse.response(None)
+        return sse.response(_frames(state.broadcast))
 
     @routes.get("/v1/features/labels")
     async def labels() -> Response:
@@ -36,7 +38,8 @@ def features_routes(state: ServerState) -> Blueprint:
     return routes
 
 
-async def _frames(broadcast: Broadcast, subscriber: Subscriber) -> AsyncIterator[bytes]:
+async def _frames(broadcast: Broadcast) -> AsyncIterator[bytes]:
+    subscriber = broadcast.subscribe()
     try:
         yield OPENING
         async for frame in sse.until_end(subscriber.next_frame):

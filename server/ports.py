@@ -26,7 +26,7 @@ class Port:
             sock.listen()
 
     def close(self) -> None:
-        """Give the port back. Harmless after the server took the sockets over."""
+        """Give the port back; more than once is harmless."""
         for sock in self.sockets:
             sock.close()
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from neuroscope_jax.engine.requests import MAX_TOP_LOGPROBS
+from neuroscope_jax.engine.requests import MAX_TOP_K, MAX_TOP_LOGPROBS
 
 Count = Annotated[int, Meta(ge=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -41,7 +41,7 @@ class ChatRequest(Struct):
     max_completion_tokens: Count | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    top_k: Annotated[int, Meta(ge=0)] | None = None  # not OpenAI's; 0 switches the cut off
+    top_k: Annotated[int, Meta(ge=0, le=MAX_TOP_K)] | None = None  # not OpenAI's; 0 switches the cut off
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None

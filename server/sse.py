@@ -16,10 +16,10 @@ def frame(data: bytes, *, event: str | None = None, event_id: int | None = None)
     return name + number + b"data: " + data + b"\n\n"
 
 
-def response(frames: AsyncIterator[bytes]) -> Response:
-    """An endless answer that no cache, proxy or time limit holds back."""
+def response(frames: AsyncIterator[bytes] | None) -> Response:
+    """An endless answer that no cache, proxy or time limit holds back; without frames, its headers only."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    answer = Response(frames, content_type="text/event-stream", headers=headers)
+    answer = Response(frames or b"", content_type="text/event-stream", headers=headers)
     answer.timeout = None  # Quart would cut it off after a minute
     return answer
 

@@ -27,6 +27,7 @@ class Server:
 
     def __init__(self, process: subprocess.Popen[str], pair: str) -> None:
         self.pair = pair
+        self.process = process
         self._lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
         self.chat_url = self._url(CHAT_URL)

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 PROMPT_BUCKETS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 CACHE_BUCKETS = (512, 1024, 2048, 4096, 8192)
+ROOM_FOR_ANSWER = 256  # tokens of an answer before its cache may have to grow
+CLOSE_SECONDS = 1.0
 
 
 class JaxEngine:
@@ -58,10 +60,11 @@ class JaxEngine:
         self._stop_ids = sorted(stop_ids)
         self._line = WaitingLine(queue_size)
         self._running: Job | None = None
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="neuroscope-engine", daemon=True)
 
     def start(self) -> None:
-        """Compile the steps of short prompts, then begin to serve."""
+        """Compile the steps of short prompts, still on the caller's thread, then begin to serve."""
         warm_up = GenerationRequest((0, 0), 2, SamplingOptions(temperature=0))
         for _ in self._tokens(Job(warm_up, lambda _: None, lambda _: None)):
             pass
@@ -83,13 +86,15 @@ class JaxEngine:
         return job
 
     def close(self) -> None:
-        """Cancel the running and the queued requests and end the thread."""
+        """Cancel the running and the queued requests and end the thread, if the step it is in ends within a moment.
+
+        A long prefill or a compilation cannot be interrupted; `alive` says whether it is still at it.
+        """
+        self._closing.set()
         for job in self._line.close():
             self._end(job, Finished("cancelled", 0))
-        if (running := self._running) is not None:
-            running.cancel()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(CLOSE_SECONDS)
 
     def _leave_line(self, job: Job) -> None:
         if self._line.remove(job):
@@ -102,8 +107,9 @@ class JaxEngine:
                 self._run(job)
                 self._running = None
         finally:  # whatever ended the thread, nobody is left waiting for it
-            for left in self._line.close():
-                self._end(left, Finished("error", 0, RuntimeError("the engine thread has died")))
+            unfinished = [job for job in (self._running, *self._line.close()) if job is not None]
+            for job in unfinished:
+                self._end(job, Finished("error", 0, RuntimeError("the engine thread has died")))
 
     def _run(self, job: Job) -> None:
         """Deliver a job's tokens and how it ended. A failing step ends this job, never the thread."""
@@ -129,15 +135,17 @@ class JaxEngine:
         """The tokens of a job, one step ahead of what it yields. Returns the reason it ended."""
         request = job.request
         limit = min(request.max_tokens, self.context_length - len(request.prompt_ids))
+        if self._gives_up(job):
+            return "cancelled"
         sampling = Sampling.of(request.sampling, self._stop_ids)
-        state, ahead = self._prefill(request.prompt_ids, sampling)
+        state, ahead = self._prefill(request.prompt_ids, limit, sampling)
         input_id = request.prompt_ids[-1]
         for index in range(limit):
             output = ahead
             if index + 1 < limit:
                 state, ahead = self._decode(state, len(request.prompt_ids) + index, sampling)
             output = jax.device_get(output)
-            if job.cancelled:
+            if self._gives_up(job):
                 return "cancelled"
             if output.choice.stops:
                 return "stop"
@@ -148,11 +156,18 @@ class JaxEngine:
             yield token
         return "length"
 
-    def _prefill(self, prompt_ids: Sequence[int], sampling: Sampling) -> tuple[steps.DecodeState, steps.StepOutput]:
+    def _gives_up(self, job: Job) -> bool:
+        return job.cancelled or self._closing.is_set()
+
+    def _prefill(
+        self, prompt_ids: Sequence[int], limit: int, sampling: Sampling
+    ) -> tuple[steps.DecodeState, steps.StepOutput]:
+        """Token 0, in a cache with room for the prompt and the beginning of an answer of `limit` tokens."""
         bucket = min(_bucket(len(prompt_ids), PROMPT_BUCKETS), self.context_length)
         padded = jnp.array([[*prompt_ids, *[0] * (bucket - len(prompt_ids))]], jnp.int32)
         length = jnp.int32(len(prompt_ids))
-        cache_length = min(_bucket(bucket, CACHE_BUCKETS), self.context_length)
+        room = max(bucket, len(prompt_ids) + min(limit, ROOM_FOR_ANSWER))
+        cache_length = min(_bucket(room, CACHE_BUCKETS), self.context_length)
         return _dispatched(
             steps.prefill_step(self._model, self._params, self._taps, padded, length, sampling, cache_length)
         )

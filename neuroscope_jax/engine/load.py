@@ -45,6 +45,8 @@ def load(config: NeuroscopeConfig) -> Loaded:
         sae_file(config.sae_repo, config.sae_path) if config.sae_local_path is None else Path(config.sae_local_path)
     )
     tokenizer = ChatTokenizer.load(folder)
+    if not tokenizer.has_chat_template:
+        logger.warning("%s has no chat template; a base model? Chat will be refused: serve the -it model", folder)
     model, dtype = _model(folder, config.dtype)
     config = dataclasses.replace(config, dtype=dtype, context_length=_context_length(config, model))
     tap = _tap(config, sae_path, model)
@@ -67,13 +69,21 @@ def _choose_dtype(model: nn.Module) -> DType:
     if jax.default_backend() != "cpu":
         return "bfloat16"
     needed = 4 * sum(math.prod(shape) for shape in expected_shapes(model).values())
-    memory = psutil.virtual_memory().total
+    memory = _memory()
     if needed <= MEMORY_SHARE * memory:
         return "float32"
     logger.info(
         "dtype: bfloat16, because float32 weights (%.1f GB) crowd %.1f GB of memory", needed / 1e9, memory / 1e9
     )
     return "bfloat16"
+
+
+def _memory() -> int:
+    """Bytes this process may use: the machine's, or what its container is allowed."""
+    limit = Path("/sys/fs/cgroup/memory.max")
+    allowed = limit.read_text().strip() if limit.is_file() else "max"
+    total = int(psutil.virtual_memory().total)
+    return min(total, int(allowed)) if allowed.isdigit() else total
 
 
 def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:

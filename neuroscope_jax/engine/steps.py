@@ -58,7 +58,7 @@ def prefill_step(
     cache = model.empty_cache(1, cache_length)
     hidden, cache, residuals = _forward(model, params, taps, ids, positions, cache)
     last = length - 1
-    counts = jnp.zeros(params["embed_tokens"]["weight"].shape[0], jnp.int32)
+    counts = jnp.zeros(model.config.vocab_size, jnp.int32)
     return _finish(
         model, params, taps, cache, hidden[:, last][:, None], [r[0, last] for r in residuals], counts, last, sampling
     )

@@ -39,5 +39,5 @@ class KVCache(PyTree):
 def write(
     slots: Float[Array, "B S K H"], new: Float[Array, "B T K H"], start: Int[Array, ""]
 ) -> Float[Array, "B S K H"]:
-    """Put T new entries at slots start … start+T-1."""
+    """Put T new entries at slots start … start+T-1, all of which must exist: past the end XLA would shift them back."""
     return jax.lax.dynamic_update_slice(slots, new.astype(slots.dtype), (0, start, 0, 0))

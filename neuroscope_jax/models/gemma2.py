@@ -18,7 +18,9 @@ from jaxtyping import Array, Bool, Float, Int
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.attention import attend, causal_mask
 from neuroscope_jax.models.cache import KVCache, write
-from neuroscope_jax.models.layers import Linear, RMSNorm, matmul, rotary, soft_cap
+from neuroscope_jax.models.layers import Embedding, Linear, RMSNorm, rotary, soft_cap
+
+TANH_GELU = "gelu_pytorch_tanh"
 
 Slots = tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]]  # keys and values of one layer
 
@@ -51,13 +53,16 @@ class Gemma2Config:
         missing = [f.name for f in fields if f.default is dataclasses.MISSING and found.get(f.name) is None]
         if missing:
             raise UserError(f"config.json: missing {', '.join(missing)}; a Gemma 2 checkpoint states them all")
-        activation = found.get("hidden_activation") or found.get("hidden_act") or "gelu_pytorch_tanh"
-        if activation not in ("gelu_pytorch_tanh", "gelu"):
-            raise UserError(f"config.json: hidden_activation is {activation!r}, Gemma 2 uses 'gelu_pytorch_tanh'")
         try:
-            return msgspec.convert({f.name: found[f.name] for f in fields if f.name in found}, cls)
+            read = msgspec.convert({f.name: found[f.name] for f in fields if f.name in found}, cls)
         except msgspec.ValidationError as error:
             raise UserError(f"config.json: {error}") from error
+        if (activation := found.get("hidden_activation") or TANH_GELU) != TANH_GELU:
+            raise UserError(f"config.json: hidden_activation is {activation!r}; Gemma 2 uses {TANH_GELU!r}")
+        kinds = ["sliding_attention" if read.is_local(i) else "full_attention" for i in range(read.num_hidden_layers)]
+        if (found.get("layer_types") or kinds) != kinds:
+            raise UserError("config.json: layer_types are not Gemma 2's, sliding and full attention in turns")
+        return read
 
     def is_local(self, layer: int) -> bool:
         """Even layers see a sliding window, odd layers everything."""
@@ -185,23 +190,3 @@ class Gemma2(nn.Module):
         """A cache of `length` slots for this model."""
         c = self.config
         return KVCache.empty(c.num_hidden_layers, batch, length, c.num_key_value_heads, c.head_dim, self.dtype)
-
-
-class Embedding(nn.Module):
-    """The tied token embedding [V, D]."""
-
-    vocab_size: int
-    features: int
-    dtype: DTypeLike
-
-    def setup(self) -> None:
-        init = nn.initializers.normal(self.features**-0.5)
-        self.weight = self.param("weight", init, (self.vocab_size, self.features), self.dtype)
-
-    def __call__(self, ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
-        # √D rounded to the activation dtype first, as the released models were trained: 59.75 for 3584 in bfloat16.
-        return jnp.take(self.weight, ids, axis=0) * jnp.asarray(self.features**0.5, self.dtype)
-
-    def attend(self, x: Float[Array, "B T D"]) -> Float[Array, "B T V"]:
-        """Scores against every row of the table."""
-        return matmul(x, self.weight)

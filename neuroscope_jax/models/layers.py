@@ -1,4 +1,4 @@
-"""Building blocks every decoder shares: the one matmul, RMSNorm, rotary embedding.
+"""Building blocks every decoder shares: the one matmul, projections, embedding, RMSNorm, rotary positions.
 
 Dim letters, used in every annotation and einsum of the project:
 B batch · T query length · S cache length · D model (d_in) · F mlp · N query heads · K kv heads · G = N/K · H head dim ·
@@ -57,6 +57,26 @@ class Linear(nn.Module):
         init = nn.initializers.variance_scaling(1.0, "fan_in", "normal", in_axis=1, out_axis=0)
         weight = self.param("weight", init, (self.features, x.shape[-1]), self.dtype)
         return matmul(x, weight).astype(self.dtype)
+
+
+class Embedding(nn.Module):
+    """The tied token embedding [V, D]."""
+
+    vocab_size: int
+    features: int
+    dtype: DTypeLike
+
+    def setup(self) -> None:
+        init = nn.initializers.normal(self.features**-0.5)
+        self.weight = self.param("weight", init, (self.vocab_size, self.features), self.dtype)
+
+    def __call__(self, ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
+        # √D rounded to the activation dtype first, as the released models were trained: 59.75 for 3584 in bfloat16.
+        return jnp.take(self.weight, ids, axis=0) * jnp.asarray(self.features**0.5, self.dtype)
+
+    def attend(self, x: Float[Array, "B T D"]) -> Float[Array, "B T V"]:
+        """Scores against every row of the table."""
+        return matmul(x, self.weight)
 
 
 class RMSNorm(nn.Module):

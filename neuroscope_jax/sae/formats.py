@@ -4,7 +4,9 @@ Adding a format: write `read_…(path) -> EncoderWeights` and add its line to RE
 """
 
 import dataclasses
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -61,7 +63,7 @@ def read_gemma_scope(path: Path) -> EncoderWeights:
             read = {name: _array(archive, name) for name in ("W_enc", "b_enc", "threshold")}
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such SAE file; check --sae-path or --sae-local-path") from error
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
+    except (*DAMAGE, OSError) as error:
         raise UserError(f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz; download it again") from error
     for name, array in read.items():
         if not np.isfinite(array).all():
@@ -72,6 +74,9 @@ def read_gemma_scope(path: Path) -> EncoderWeights:
 READERS: dict[str, Callable[[Path], EncoderWeights]] = {
     ".npz": read_gemma_scope,
 }
+
+# What the archive, its compression and NumPy's header parser raise for bytes that are not what they were.
+DAMAGE = (zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError, ValueError, EOFError, NotImplementedError)
 
 
 def _reader(path: Path) -> Callable[[Path], EncoderWeights]:

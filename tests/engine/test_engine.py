@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from neuroscope_jax.engine import engine as engine_module
 from neuroscope_jax.engine import steps
-from neuroscope_jax.engine.requests import Finished, GenerationRequest, QueueFull, SamplingOptions
+from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, QueueFull, SamplingOptions
 from tests.engine.collect import GREEDY, Collector, run
 from tests.engine.conftest import CONTEXT, VOCAB
 
@@ -50,6 +51,7 @@ def test_greedy_equals_a_plain_loop(make_engine, model, params, taps, prompt_len
             encoded = np.asarray(tap.sae.encode(at_token[tap.layer]))
             order = np.argsort(-encoded, kind="stable")[: tap.top_k]
             assert features.layer == tap.layer
+            assert list(features.indices) == order[encoded[order] > 0].tolist()
             np.testing.assert_allclose(features.activations, encoded[order][encoded[order] > 0], rtol=1e-3)
             assert features.filtered_count == 0
             assert features.surprise is None
@@ -179,15 +181,17 @@ def test_cancel_while_queued_ends_at_once_and_frees_the_place(make_engine):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # it is let die on purpose
 def test_a_dying_thread_leaves_nobody_waiting(make_engine):
-    engine, waiting = make_engine(start=False), Collector()
+    engine, running, waiting = make_engine(start=False), Collector(), Collector()
 
     def fatal(item):
-        raise SystemExit
+        running(item)
+        if isinstance(item, GeneratedToken):
+            raise SystemExit
 
     engine.submit(GenerationRequest((1,), 5), fatal)
     engine.submit(GenerationRequest((1,), 5), waiting)
     engine.start()
-    assert waiting.wait().ends[0].reason == "error"
+    assert [end.reason for end in (*running.wait().ends, *waiting.wait().ends)] == ["error", "error"]
     engine.close()
     assert not engine.alive
     with pytest.raises(QueueFull, match="closed"):
@@ -238,3 +242,28 @@ def test_logits_that_are_no_numbers_are_an_error(make_engine, params):
     ended = run(engine, [1, 2], 10).ends[0]
     assert ended.reason == "error"
     assert "position 1 are not finite" in str(ended.error)
+
+
+def test_a_job_taken_while_closing_does_not_run(make_engine, monkeypatch):
+    """Between leaving the line and its first step there is a moment; `close` must not miss a job in it."""
+    engine, collector, taken, go_on = make_engine(start=False), Collector(), threading.Event(), threading.Event()
+    run_job = engine._run
+    monkeypatch.setattr(engine, "_run", lambda job: taken.set() or go_on.wait(60) and run_job(job))
+    engine.start()
+    engine.submit(GenerationRequest((1,), 50), collector)
+    taken.wait(60)
+    threading.Timer(0.1, go_on.set).start()
+    engine.close()
+    assert collector.wait().ends == [Finished("cancelled", 0)]
+
+
+def test_close_does_not_wait_for_a_step_without_end(make_engine, monkeypatch):
+    engine, inside, go_on = make_engine(), threading.Event(), threading.Event()
+    monkeypatch.setattr(engine_module, "CLOSE_SECONDS", 0.01)
+    prefill = steps.prefill_step
+    monkeypatch.setattr(steps, "prefill_step", lambda *a: inside.set() or go_on.wait(60) and prefill(*a))
+    engine.submit(GenerationRequest((1,), 50), Collector())
+    inside.wait(60)
+    engine.close()
+    assert engine.alive
+    go_on.set()

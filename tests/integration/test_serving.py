@@ -5,6 +5,8 @@ import json
 
 import httpx
 
+from tests.running_server import EXIT_SECONDS, running
+
 GREETING = "Hello, how are you?"
 CAPITAL = "What is the capital of France?"
 PLACE_WORDS = (
@@ -128,3 +130,13 @@ def test_logprobs_are_of_the_tokens_in_the_events(server):
     assert all(entry.top_logprobs[0].token == entry.token for entry in entries), "greedy takes the likeliest"
     assert b"".join(bytes(entry.bytes) for entry in entries).decode() == choice.message.content
     assert json.loads(choice.model_dump_json())["finish_reason"] in ("length", "stop")
+
+
+def test_sigterm_in_the_middle_of_an_answer(tmp_path):
+    """The engine is at work, a features reader listens; the process ends by itself with status 0."""
+    with running("demo", tmp_path) as server, server.features() as events:
+        stream = server.chat("Tell me a story about a dog.", stream=True, max_tokens=900, temperature=2.0, seed=1)
+        next(stream)
+        server.process.terminate()
+        assert server.process.wait(EXIT_SECONDS) == 0
+        assert list(events)[-1][0] == "generation_complete"

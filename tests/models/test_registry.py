@@ -30,6 +30,8 @@ def test_unknown_family_lists_the_known(config_json: dict[str, Any], family: str
         ({"hidden_size": None, "head_dim": None}, "missing hidden_size, head_dim"),
         ({"hidden_size": "many"}, "hidden_size"),
         ({"hidden_activation": "relu"}, "hidden_activation is 'relu'"),
+        ({"hidden_activation": "gelu"}, "hidden_activation is 'gelu'"),
+        ({"layer_types": ["full_attention"] * 4}, "layer_types are not Gemma 2's"),
     ],
 )
 def test_fields_at_fault_are_named(config_json: dict[str, Any], changes: dict[str, Any], said: str) -> None:

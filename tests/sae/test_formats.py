@@ -1,5 +1,6 @@
 """Reading params.npz: what is right is read exactly, what is wrong is named."""
 
+import contextlib
 import zipfile
 
 import numpy as np
@@ -86,11 +87,20 @@ def test_truncated_and_damaged_archives(arrays, write):
     path.write_bytes(whole[:-1000])
     with pytest.raises(UserError, match="damaged or not complete.*download it again"):
         load_sae(path, d_model=64)
-    with zipfile.ZipFile(write(**arrays)) as archive:
-        start = archive.getinfo("W_enc.npy").header_offset + 5000
-    path.write_bytes(whole[:start] + bytes([whole[start] ^ 0xFF]) + whole[start + 1 :])
-    with pytest.raises(UserError, match="damaged or not complete"):
-        load_sae(path, d_model=64)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_flipped_byte_anywhere_in_what_is_read_is_noticed(arrays, tmp_path, save):
+    path = tmp_path / "params.npz"
+    save(path, **arrays)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("W_enc.npy")
+    for at in (*range(30, 180, 3), *range(200, entry.compress_size, 4099)):
+        place = entry.header_offset + at
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with contextlib.suppress(UserError):  # any other exception fails the test
+            assert np.array_equal(load_sae(path, d_model=64).W_enc, arrays["W_enc"])
 
 
 def test_absent_file_and_unknown_ending(tmp_path):

@@ -295,3 +295,13 @@ async def test_localhost_by_both_families(server):
             assert host == "[::1]", "only the second family may be missing on a machine"
             pytest.skip("this machine has no ::1")
         assert response.status_code == 200
+
+
+async def test_head_of_the_stream_ends_and_leaves_the_connection_usable(start_server):
+    server = await start_server()
+    async with asyncio.timeout(20):
+        head = await server.http.head(f"{server.features_url}/v1/features/stream")
+        assert head.status_code == 200
+        assert head.headers["content-type"].startswith("text/event-stream")
+        assert head.content == b""
+        assert (await server.http.get(f"{server.features_url}/health")).status_code == 200

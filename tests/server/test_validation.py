@@ -33,6 +33,7 @@ REFUSED = [
     ({"temperature": -0.1}, "temperature"),
     ({"top_p": 1.1}, "top_p"),
     ({"top_k": -1}, "top_k"),
+    ({"top_k": 1025}, "top_k"),
     ({"presence_penalty": 3}, "presence_penalty"),
     ({"frequency_penalty": -3}, "frequency_penalty"),
     ({"max_tokens": 0}, "max_tokens"),
