@@ -33,7 +33,7 @@ def _load_and_serve(config: NeuroscopeConfig, ports: Ports) -> None:
     from server.state import ServerState
 
     loaded = load(config)
-    state = ServerState(loaded.config, loaded.engine, loaded.tokenizer, loaded.labels)
+    state = ServerState(loaded.config, loaded.engine, loaded.tokenizer, loaded.labels, loaded.sampling)
 
     def announce() -> None:
         used = loaded.config

@@ -112,7 +112,7 @@ class Completion:
         if len(self._prompt_ids) >= limit:
             raise _too_long(limit, len(self._prompt_ids))
         new_tokens = validation.max_new_tokens(self._request, limit - len(self._prompt_ids))
-        sampling = validation.sampling_options(self._request)
+        sampling = validation.sampling_options(self._request, self._state.sampling)
         request = GenerationRequest(self._prompt_ids, new_tokens, sampling)
         try:
             self._generation = self._state.engine.submit(request, self._deliver)

@@ -70,6 +70,8 @@ def register_error_handlers(app: Quart) -> None:
     async def on_http_error(error: HTTPException) -> Response:
         headers = {name: value for name, value in error.get_headers() if name != "Content-Type"}
         message = f"{error.name}: {error.description}" if error.description else error.name
+        if error.code == 404:
+            message = f"No such path. There are {', '.join(sorted(str(rule) for rule in app.url_map.iter_rules()))}."
         return _reply(ApiError(error.code or 500, message, headers=headers))
 
     async def on_bug(error: Exception) -> Response:

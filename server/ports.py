@@ -23,6 +23,8 @@ class Port:
     def listen(self) -> None:
         """From here on clients can connect; they wait until they are served."""
         for sock in self.sockets:
+            # Linux looks again, and would refuse over connections that an earlier run left to time out.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.listen()
 
     def close(self) -> None:
@@ -92,7 +94,9 @@ def _bound(address: str, port: int, optional: bool = False) -> socket.socket:
         family, kind, protocol, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise _AbsentError from error if optional else error
+        if optional:
+            raise _AbsentError from error
+        raise
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # over connections of an earlier run
         if family == socket.AF_INET6:

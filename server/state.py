@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from neuroscope_jax.config import NeuroscopeConfig
-from neuroscope_jax.engine.requests import Engine
+from neuroscope_jax.engine.requests import Engine, SamplingOptions
 from server.broadcast import Broadcast
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class ServerState:
     engine: Engine
     tokenizer: Tokenizer
     labels: Labels
+    sampling: SamplingOptions = SamplingOptions()  # for what a request leaves open
     started: int = dataclasses.field(default_factory=lambda: int(time.time()))  # unix seconds
     running: "set[Completion]" = dataclasses.field(default_factory=set)
     stopping: bool = False

@@ -5,6 +5,7 @@ from neuroscope_jax.features.events import ActiveFeature, FeatureActivation
 from server.schemas import TokenLogprob, TopLogprob
 from server.state import Labels, Tokenizer
 
+DIGITS = 4  # behind the point, of activations and z-scores: more is noise
 LEAST_LOGPROB = -9999.0  # OpenAI's figure for a token that is all but impossible; JSON has no infinity
 
 
@@ -41,4 +42,7 @@ def _entry(token_id: int, logprob: float, tokenizer: Tokenizer) -> tuple[str, fl
 def _labelled(features: TokenFeatures, labels: Labels) -> list[ActiveFeature]:
     surprise = features.surprise or [None] * len(features.indices)
     rows = zip(features.indices, features.activations, surprise, strict=True)
-    return [ActiveFeature(index, labels.text(index), activation, z) for index, activation, z in rows]
+    return [
+        ActiveFeature(index, labels.text(index), round(activation, DIGITS), None if z is None else round(z, DIGITS))
+        for index, activation, z in rows
+    ]

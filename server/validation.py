@@ -1,5 +1,6 @@
 """From the bytes of a chat request to checked fields, messages and options. Every refusal names the field."""
 
+import dataclasses
 import re
 
 import msgspec
@@ -36,10 +37,10 @@ def prompt_messages(request: ChatRequest) -> list[tuple[str, str]]:
     return [_prompt_message(message, f"messages[{i}]") for i, message in enumerate(request.messages)]
 
 
-def sampling_options(request: ChatRequest) -> SamplingOptions:
-    """The request's options, its nulls replaced by the defaults."""
-    fields = {name: getattr(request, name) for name in SamplingOptions.__dataclass_fields__}
-    return SamplingOptions(**{name: value for name, value in fields.items() if value is not None})
+def sampling_options(request: ChatRequest, defaults: SamplingOptions) -> SamplingOptions:
+    """The request's options, its nulls replaced by the model's defaults."""
+    fields = {field.name: getattr(request, field.name) for field in dataclasses.fields(SamplingOptions)}
+    return dataclasses.replace(defaults, **{name: value for name, value in fields.items() if value is not None})
 
 
 def stop_strings(request: ChatRequest) -> list[str]:

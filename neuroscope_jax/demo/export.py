@@ -41,6 +41,8 @@ def write_model(folder: Path, config: Gemma2Config, params: Params) -> None:
         "eos_token_id": [EOS, END_OF_TURN],
         "pad_token_id": PAD,
         "cache_implementation": "hybrid",
+        "do_sample": True,
+        "temperature": 0.2,  # so small a model is only sure of its likeliest words
     }
     write_json(folder / "generation_config.json", generation)
     save_weights(params, folder / "model.safetensors", jnp.bfloat16)

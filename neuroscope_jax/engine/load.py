@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import psutil
 
 from neuroscope_jax.config import DType, NeuroscopeConfig
+from neuroscope_jax.engine.defaults import sampling_defaults
 from neuroscope_jax.engine.engine import JaxEngine
+from neuroscope_jax.engine.requests import SamplingOptions
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import FeatureStats, load_stats, stats_path
 from neuroscope_jax.features.filters import FeatureFilter
@@ -36,6 +38,7 @@ class Loaded:
     tokenizer: ChatTokenizer
     labels: Labels
     engine: JaxEngine
+    sampling: SamplingOptions  # for what a request leaves open
 
 
 def load(config: NeuroscopeConfig) -> Loaded:
@@ -45,6 +48,7 @@ def load(config: NeuroscopeConfig) -> Loaded:
         sae_file(config.sae_repo, config.sae_path) if config.sae_local_path is None else Path(config.sae_local_path)
     )
     tokenizer = ChatTokenizer.load(folder)
+    sampling = sampling_defaults(folder)
     if not tokenizer.has_chat_template:
         logger.warning("%s has no chat template; a base model? Chat will be refused: serve the -it model", folder)
     model, dtype = _model(folder, config.dtype)
@@ -54,7 +58,7 @@ def load(config: NeuroscopeConfig) -> Loaded:
     params = load_weights(folder, model, model.dtype)
     engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
     engine.start()
-    return Loaded(config, tokenizer, labels, engine)
+    return Loaded(config, tokenizer, labels, engine, sampling)
 
 
 def _model(folder: Path, dtype: DType) -> tuple[nn.Module, DType]:
@@ -89,7 +93,7 @@ def _memory() -> int:
 def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:
     most: int = model.config.max_position_embeddings
     if config.context_length > most:
-        logger.info("context length: %d instead of %d, the most this model takes", most, config.context_length)
+        logger.warning("context length: %d instead of %d, the most this model takes", most, config.context_length)
     return min(config.context_length, most)
 
 
@@ -101,6 +105,8 @@ def _tap(config: NeuroscopeConfig, sae_path: Path, model: nn.Module) -> Tap:
             "choose the layer that the SAE was trained on"
         )
     sae = load_sae(sae_path, model.config.hidden_size, config.sae_input_norm)
+    if config.top_k > sae.d_sae:
+        raise UserError(f"--top-k {config.top_k}: this SAE has {sae.d_sae} features")
     stats = _stats(config, sae.d_sae)
     feature_filter = FeatureFilter.of(stats, sae.d_sae, config.feature_filter, config.filter_threshold)
     return Tap(sae=sae, filter=feature_filter, layer=config.target_layer, top_k=config.top_k)
@@ -111,7 +117,5 @@ def _stats(config: NeuroscopeConfig, width: int) -> FeatureStats | None:
     if path.is_file() or config.calibration_path is not None:
         return load_stats(path, config.sae_id, width)
     if config.feature_filter != "none":
-        logger.warning(
-            "feature filter: %s, but there is no calibration data; nothing is filtered", config.feature_filter
-        )
+        logger.info("no calibration data for this pair: the feature filter (%s) filters nothing", config.feature_filter)
     return None

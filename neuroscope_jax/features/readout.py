@@ -35,7 +35,7 @@ def read_out(tap: Tap, residual: Float[Array, " D"]) -> Readout:
     surprise = tap.filter.surprise(activations)
     rank = jnp.where(tap.filter.by_surprise, surprise, activations)
     with jax.named_scope("top_features"):
-        _, indices = jax.lax.top_k(jnp.where(active & ~suppressed, rank, -jnp.inf), min(tap.top_k, tap.sae.d_sae))
+        _, indices = jax.lax.top_k(jnp.where(active & ~suppressed, rank, -jnp.inf), tap.top_k)
     return Readout(
         indices=indices,
         activations=jnp.where(suppressed[indices], 0.0, activations[indices]),

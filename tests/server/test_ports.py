@@ -63,3 +63,26 @@ def test_any_free_ports_are_two():
 def test_unknown_host():
     with pytest.raises(UserError, match="--host 203.0.113.7: this machine has no such address"):
         bind_ports(NeuroscopeConfig(host="203.0.113.7", port=0, features_port=0))
+
+
+def test_a_port_is_had_again_right_after_connections_were_cut():
+    """A server that stops first leaves its connections in TIME-WAIT, which must not keep the next one out."""
+    ports = bind_ports(NeuroscopeConfig(port=0, features_port=0))
+    number = ports.chat.number
+    ports.chat.listen()
+    with socket.create_connection(("127.0.0.1", number)) as client:
+        served, _ = ports.chat.sockets[0].accept()
+        served.close()  # the server's side first
+        assert client.recv(1) == b""
+    ports.close()
+    again = bind_ports(NeuroscopeConfig(port=number, features_port=0))
+    try:
+        again.chat.listen()
+        socket.create_connection(("127.0.0.1", number)).close()
+    finally:
+        again.close()
+
+
+def test_a_host_that_cannot_be_looked_up():
+    with pytest.raises(UserError, match=r"--host no\.such\.host\.invalid: this machine has no such address"):
+        bind_ports(NeuroscopeConfig(host="no.such.host.invalid", port=0, features_port=0))

@@ -177,6 +177,15 @@ async def test_sampling_options_reach_the_engine(server):
     assert server.engine.generations[0].request.sampling == SamplingOptions(**options)
 
 
+async def test_what_a_request_leaves_open_is_the_models(server):
+    server.state.sampling = SamplingOptions(temperature=0.2, top_k=64)
+    await server.chat(max_tokens=1, top_k=5)
+    await server.chat(max_tokens=1, temperature=1, seed=3)
+    first, second = (generation.request.sampling for generation in server.engine.generations)
+    assert first == SamplingOptions(temperature=0.2, top_k=5)
+    assert second == SamplingOptions(temperature=1, top_k=64, seed=3)
+
+
 @pytest.mark.parametrize(
     ("limits", "tokens"),
     [
