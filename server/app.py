@@ -131,6 +131,7 @@ async def _cut_off(servers: set[asyncio.Task[None]]) -> None:
 def _app(name: str, state: ServerState) -> Quart:
     app = Quart(f"server.{name}", static_folder=None, template_folder=None)
     app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False  # a redirect would lose the body of a POST
     guard(app, state.config.host)
     register_error_handlers(app)
     app.register_blueprint(health_routes(state))

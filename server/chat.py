@@ -26,6 +26,7 @@ from server.schemas import (
 from server.state import ServerState
 from server.validation import parse_chat_request
 
+BODY_SECONDS = 60
 DONE = sse.frame(b"[DONE]")
 
 
@@ -35,8 +36,8 @@ def chat_routes(state: ServerState) -> Blueprint:
 
     @routes.post("/v1/chat/completions")
     async def chat_completions() -> Response:
-        body = await request.get_data(as_text=False)
-        assert isinstance(body, bytes)
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await request.body  # not get_data(): its wait_for can swallow the cancellation of a client that left
         chat = parse_chat_request(body, request.headers.get("Content-Type", ""))
         completion = await Completion.start(state, chat)
         _end_with_request(completion)

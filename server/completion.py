@@ -71,6 +71,7 @@ class Completion:
         """Encode, check and submit. Raises ApiError."""
         _check_available(state, request)
         messages = validation.prompt_messages(request)
+        _check_length(state, messages)
         try:
             prompt_ids = await asyncio.to_thread(state.tokenizer.encode_chat, messages)
         except UserError as error:
@@ -175,7 +176,15 @@ def _check_available(state: ServerState, request: ChatRequest) -> None:
         raise errors.unknown_model(request.model or "", state.model_name)
 
 
-def _too_long(limit: int, found: int) -> ApiError:
+def _check_length(state: ServerState, messages: list[tuple[str, str]]) -> None:
+    """Refuse what cannot fit however it is cut: to tokenize megabytes would hold everybody up for seconds."""
+    limit = state.engine.context_length
+    least = sum(len(text) for _, text in messages) // state.tokenizer.longest_token
+    if least >= limit:
+        raise _too_long(limit, f"at least {least}")
+
+
+def _too_long(limit: int, found: object) -> ApiError:
     """In the words of OpenAI's own message, which agents look for before they shorten a conversation."""
     message = (
         f"This model's maximum context length is {limit} tokens. However, your messages resulted in {found} tokens, "

@@ -26,6 +26,8 @@ class Detokenizer(Protocol):
 class Tokenizer(Protocol):
     """What the server needs of models/chat.py."""
 
+    longest_token: int  # in characters; so many of them make at least one token
+
     def encode_chat(self, messages: list[tuple[str, str]]) -> tuple[int, ...]:
         """(role, text) pairs, role system, user or assistant, as the ids of a prompt for the next assistant turn."""
 

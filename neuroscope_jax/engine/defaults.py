@@ -1,10 +1,21 @@
 """How a checkpoint wants to be sampled where a request does not say."""
 
-import json
 from pathlib import Path
+
+import msgspec
 
 from neuroscope_jax.engine.requests import SamplingOptions
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.files import read_json
+
+
+class Stated(msgspec.Struct, omit_defaults=True):
+    """What is read of generation_config.json."""
+
+    do_sample: bool | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
 
 
 def sampling_defaults(folder: Path) -> SamplingOptions:
@@ -13,16 +24,11 @@ def sampling_defaults(folder: Path) -> SamplingOptions:
     Raises UserError where the file is there and says something that cannot be.
     """
     path = folder / "generation_config.json"
-    if not path.is_file():
-        return SamplingOptions()
+    stated = read_json(path, Stated) if path.is_file() else Stated()
+    fields = msgspec.to_builtins(stated)
+    if fields.pop("do_sample", None) is False:
+        fields["temperature"] = 0.0
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        stated = {name: kind(found[name]) for name, kind in KINDS.items() if found.get(name) is not None}
-        if found.get("do_sample") is False:
-            stated["temperature"] = 0.0
-        return SamplingOptions(**stated)
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: no generation settings can be read from it: {error}") from error
-
-
-KINDS = {"temperature": float, "top_p": float, "top_k": int}
+        return SamplingOptions(**fields)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from error

@@ -31,6 +31,7 @@ from neuroscope_jax.engine.requests import (
 )
 from neuroscope_jax.engine.sampling import MAX_STOP_IDS, Sampling
 from neuroscope_jax.engine.waiting import Job, WaitingLine
+from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.readout import Readout, Tap
 
 logger = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class JaxEngine:
         queue_size: int,
     ) -> None:
         if len(stop_ids) > MAX_STOP_IDS:
-            raise ValueError(f"{len(stop_ids)} stop ids; at most {MAX_STOP_IDS}")
+            raise UserError(f"generation_config.json: {len(stop_ids)} tokens end an answer; at most {MAX_STOP_IDS} can")
         self.context_length = context_length
         self._model, self._params, self._taps = model, params, taps
         self._stop_ids = sorted(stop_ids)

@@ -55,10 +55,26 @@ def load(config: NeuroscopeConfig) -> Loaded:
     config = dataclasses.replace(config, dtype=dtype, context_length=_context_length(config, model))
     tap = _tap(config, sae_path, model)
     labels = load_labels(config, tap.sae.d_sae)
+    if tokenizer.vocabulary_size > model.config.vocab_size:
+        raise UserError(
+            f"{folder}: tokenizer.json has ids up to {tokenizer.vocabulary_size - 1}, "
+            f"config.json a vocab_size of {model.config.vocab_size}; the files belong to different models"
+        )
     params = load_weights(folder, model, model.dtype)
     engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
-    engine.start()
+    _start(engine, folder)
     return Loaded(config, tokenizer, labels, engine, sampling)
+
+
+def _start(engine: JaxEngine, folder: Path) -> None:
+    try:
+        engine.start()
+    except FloatingPointError as error:
+        raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise UserError(f"{folder}: not enough memory; try --dtype bfloat16 or a shorter --context-length") from error
 
 
 def _model(folder: Path, dtype: DType) -> tuple[nn.Module, DType]:

@@ -1,25 +1,62 @@
 """Chat messages to token ids, with the checkpoint's own tokenizer and chat template."""
 
 import functools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, NoReturn, TypeVar
 
 import jinja2
 import jinja2.sandbox
+import msgspec
 from tokenizers import Tokenizer
 
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.files import read_json
 from neuroscope_jax.models.detokenizer import IncrementalDetokenizer, byte_table
 
 TURN_MARKERS = ("<start_of_turn>", "<end_of_turn>")
 ROLES = ("system", "developer", "user", "assistant")
+TokenId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+T = TypeVar("T")
 NAMED_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
 # A message's stand-in while the template is rendered. The wide spaces are lost where the template trims its content.
 STAND_IN = "\u2003\ue000{}\ue001\u2003"
 STAND_IN_PATTERN = re.compile("(\u2003?)\ue000(\\d+)\ue001(\u2003?)")
+
+
+class NamedToken(msgspec.Struct):
+    """How older configs write a token."""
+
+    content: str
+
+
+class NamedTemplate(msgspec.Struct):
+    """One of several chat templates."""
+
+    name: str
+    template: str
+
+
+class TokenizerConfig(msgspec.Struct):
+    """What is read of tokenizer_config.json."""
+
+    bos_token: str | NamedToken | None = None
+    eos_token: str | NamedToken | None = None
+    pad_token: str | NamedToken | None = None
+    unk_token: str | NamedToken | None = None
+    chat_template: str | list[NamedTemplate] | None = None
+
+    def named(self) -> dict[str, str]:
+        """The text of each token that is named."""
+        tokens = {name: getattr(self, name) for name in NAMED_TOKENS}
+        return {n: t.content if isinstance(t, NamedToken) else t for n, t in tokens.items() if t}
+
+
+class GenerationConfig(msgspec.Struct):
+    """What is read of generation_config.json."""
+
+    eos_token_id: TokenId | list[TokenId] | None = None
 
 
 class ChatTokenizer:
@@ -45,6 +82,9 @@ class ChatTokenizer:
         ends = (self._control.get(token) for token in (named.get("eos_token", ""), "<end_of_turn>"))
         self.stop_ids = frozenset(stop_ids) | {i for i in ends if i is not None}
         self._bytes_of = byte_table(tokenizer, self.control_ids, name)
+        vocabulary = tokenizer.get_vocab()
+        self.vocabulary_size = max(vocabulary.values()) + 1
+        self.longest_token = max(map(len, vocabulary))  # in characters; so many of them make at least one token
 
     @classmethod
     def load(cls, folder: Path) -> "ChatTokenizer":
@@ -59,11 +99,13 @@ class ChatTokenizer:
             tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare Exception
             raise UserError(f"{path}: not a tokenizer ({error}); fetch the file again") from error
-        config = _read_json(folder / "tokenizer_config.json")
-        eos = _read_json(folder / "generation_config.json").get("eos_token_id")
+        config = _read_if_there(folder / "tokenizer_config.json", TokenizerConfig)
+        eos = _read_if_there(folder / "generation_config.json", GenerationConfig).eos_token_id
         stop_ids = [eos] if isinstance(eos, int) else eos or []
-        named = {key: _content(config[key]) for key in NAMED_TOKENS if config.get(key)}
-        return cls(tokenizer, _template_text(folder, config), named, stop_ids, folder.name)
+        loaded = cls(tokenizer, _template_text(folder, config), config.named(), stop_ids, folder.name)
+        if loaded.has_chat_template:
+            loaded.encode_chat([("user", "hello")])  # a template that cannot be rendered is known now
+        return loaded
 
     @property
     def has_chat_template(self) -> bool:
@@ -89,9 +131,8 @@ class ChatTokenizer:
 
     def encode_text(self, text: str) -> list[int]:
         """Ids of plain text, BOS not added. Text that spells a control token stays text."""
-        text = text.encode("utf-16", "surrogatepass").decode(
-            "utf-16", "replace"
-        )  # half a surrogate pair is no character
+        # Half a surrogate pair is no character.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         # Cut after the first character of whatever spells a control token, and the tokenizer cannot see it whole.
         cuts = [match.start() + 1 for match in re.finditer(f"(?={self._spelled})", text)]
         pieces = [text[i:j] for i, j in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -125,6 +166,8 @@ class ChatTokenizer:
             return self._template.render(messages=messages, add_generation_prompt=True, **self._named)
         except jinja2.TemplateError as error:
             raise UserError(f"the chat template of {self._name} refuses these messages: {error}") from error
+        except Exception as error:  # a template is a program: it can fail in any way
+            raise UserError(f"the chat template of {self._name} fails: {error!r}") from error
 
     @functools.cached_property
     def _template(self) -> jinja2.Template:
@@ -186,30 +229,18 @@ def _control_tokens(tokenizer: Tokenizer, named: Iterable[str]) -> dict[str, int
     return {token.content: i for i, token in added.items() if token.special or token.content in structural}
 
 
-def _template_text(folder: Path, config: Mapping[str, Any]) -> str | None:
+def _template_text(folder: Path, config: TokenizerConfig) -> str | None:
     """chat_template.jinja goes before tokenizer_config.json, whose entry may be a list of named templates."""
     file = folder / "chat_template.jinja"
     if file.is_file():
-        return file.read_text(encoding="utf-8")
-    entry = config.get("chat_template")
-    if isinstance(entry, list):
-        return next((t["template"] for t in entry if t.get("name") == "default"), None)
-    return entry
+        return file.read_text(encoding="utf-8", errors="replace")
+    if isinstance(config.chat_template, list):
+        return next((entry.template for entry in config.chat_template if entry.name == "default"), None)
+    return config.chat_template
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error}); fetch the file again") from error
-    return fields
-
-
-def _content(token: str | Mapping[str, Any]) -> str:
-    """A token's text; older configs write it as an object."""
-    return token if isinstance(token, str) else str(token["content"])
+def _read_if_there(path: Path, kind: type[T]) -> T:
+    return read_json(path, kind) if path.is_file() else kind()
 
 
 def _raise_exception(message: str) -> NoReturn:

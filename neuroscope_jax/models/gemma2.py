@@ -47,8 +47,8 @@ class Gemma2Config:
     @classmethod
     def from_hf(cls, config: Mapping[str, Any]) -> "Gemma2Config":
         """Read config.json. Raises UserError naming the fields that are missing or ask for another architecture."""
-        theta = (config.get("rope_parameters") or {}).get("rope_theta")  # where transformers 5 writes it
-        found = {**({"rope_theta": theta} if theta else {}), **config}
+        newer = config.get("rope_parameters")  # where transformers 5 writes rope_theta
+        found = {**(newer if isinstance(newer, Mapping) else {}), **config}
         fields = dataclasses.fields(cls)
         missing = [f.name for f in fields if f.default is dataclasses.MISSING and found.get(f.name) is None]
         if missing:
@@ -63,6 +63,17 @@ class Gemma2Config:
         if (found.get("layer_types") or kinds) != kinds:
             raise UserError("config.json: layer_types are not Gemma 2's, sliding and full attention in turns")
         return read
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None and not 0 < value < 2**31:
+                raise UserError(f"config.json: {field.name} is {value}; expected a positive number")
+        if self.num_attention_heads % self.num_key_value_heads or self.head_dim % 2:
+            raise UserError(
+                f"config.json: {self.num_attention_heads} heads and {self.num_key_value_heads} key/value heads of size "
+                f"{self.head_dim}; the first must be a multiple of the second, the size even"
+            )
 
     def is_local(self, layer: int) -> bool:
         """Even layers see a sliding window, odd layers everything."""

@@ -9,7 +9,6 @@ What a family must offer, as a `flax.linen` module with fields `config` and `dty
 - a config with vocab_size, hidden_size, num_hidden_layers and max_position_embeddings.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import flax.linen as nn
 from jax.typing import DTypeLike
 
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.files import read_json
 from neuroscope_jax.models.gemma2 import Gemma2, Gemma2Config
 
 # config.json's model_type → (reader of config.json, module)
@@ -27,23 +27,15 @@ FAMILIES: dict[str, tuple[Callable[[Mapping[str, Any]], Any], type[nn.Module]]] 
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The parsed config.json of a checkpoint folder. Raises UserError where it is absent or not JSON."""
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; a checkpoint in Hugging Face layout has one") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON: {error}; fetch the file again") from error
-    if not isinstance(config, dict):
-        raise UserError(f"{path}: holds a {type(config).__name__}, expected an object of fields")
-    return config
+    """The parsed config.json of a checkpoint folder. Raises UserError where it is absent or no JSON object."""
+    fields: dict[str, Any] = read_json(folder / "config.json", dict)
+    return fields
 
 
 def build_model(config: Mapping[str, Any], dtype: DTypeLike) -> nn.Module:
     """The module for a config.json, its weights and activations in `dtype`. Raises UserError for an unknown family."""
     family = config.get("model_type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise UserError(f"config.json: model_type is {family!r}; supported families: {', '.join(sorted(FAMILIES))}")
     read, module = FAMILIES[family]
     return module(config=read(config), dtype=dtype)

@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,13 +13,14 @@ import flax.linen as nn
 import flax.traverse_util
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 from jax.typing import DTypeLike
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.files import what_it_is
+from neuroscope_jax.files import read_json, what_it_is
 from neuroscope_jax.models.registry import read_config
 
 Params = dict[str, Any]  # nested: module names, then "weight"
@@ -37,6 +37,12 @@ class Stored:
     file: Path
     shape: tuple[int, ...]
     dtype: str  # safetensors' name, e.g. BF16
+
+
+class Index(msgspec.Struct):
+    """model.safetensors.index.json: which shard holds which tensor."""
+
+    weight_map: dict[str, str]
 
 
 def load_weights(folder: Path, model: nn.Module, dtype: DTypeLike) -> Params:
@@ -100,10 +106,7 @@ def _files(folder: Path) -> list[Path]:
         others = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".gguf", ".pth", ".safetensors"))
         seen = f"; found {', '.join(others)}" if others else ""
         raise UserError(f"{folder}: no {SINGLE} and no {INDEX}{seen}. Weights are read from safetensors only")
-    try:
-        names = sorted(set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise UserError(f"{folder / INDEX}: no weight_map can be read from it ({error!r}); fetch it again") from error
+    names = sorted(set(read_json(folder / INDEX, Index).weight_map.values()))
     absent = [name for name in names if not (folder / name).is_file()]
     if absent:
         raise UserError(f"{folder}: {len(absent)} of {len(names)} shards are missing: {', '.join(absent[:SHOWN])}")

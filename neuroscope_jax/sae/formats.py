@@ -76,7 +76,7 @@ READERS: dict[str, Callable[[Path], EncoderWeights]] = {
 }
 
 # What the archive, its compression and NumPy's header parser raise for bytes that are not what they were.
-DAMAGE = (zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError, ValueError, EOFError, NotImplementedError)
+DAMAGE = (zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError, ValueError, EOFError, RuntimeError)
 
 
 def _reader(path: Path) -> Callable[[Path], EncoderWeights]:
@@ -120,7 +120,8 @@ def _check_headers(path: Path, headers: dict[str, tuple[tuple[int, ...], np.dtyp
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     with archive.open(f"{name}.npy") as member:
         array = np.lib.format.read_array(member, allow_pickle=False)
-    return array.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is named as such
+        return array.astype(np.float32, copy=False)
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,9 +157,31 @@ def test_conversations_the_template_refuses(chat: ChatTokenizer, messages: list[
 
 @pytest.mark.parametrize("template", ["{% for %}", "{{ messages[0].nothing.more }}", "{{ ''.__class__.mro() }}"])
 def test_broken_and_hostile_templates_are_user_errors(tokenizer_folder: Callable[..., Path], template: str) -> None:
-    chat = ChatTokenizer.load(tokenizer_folder(chat_template=template))
+    """At load, before anybody asks anything."""
     with pytest.raises(UserError, match="chat template"):
-        chat.encode_chat([("user", "Hi")])
+        ChatTokenizer.load(tokenizer_folder(chat_template=template))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"bos_token": 5}, {"bos_token": {"x": 1}}, {"chat_template": 5}, {"chat_template": [{"name": "default"}]}],
+)
+def test_configs_of_the_wrong_kind_are_named(tokenizer_folder: Callable[..., Path], changes: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"tokenizer_config\.json: .*\$\." + next(iter(changes))):
+        ChatTokenizer.load(tokenizer_folder(**changes))
+
+
+@pytest.mark.parametrize("eos", ["abc", [[1]], 1.5, 10**12, {"a": 1}])
+def test_end_tokens_of_the_wrong_kind_are_named(tokenizer_folder: Callable[..., Path], eos: object) -> None:
+    folder = tokenizer_folder()
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": eos}))
+    with pytest.raises(UserError, match=r"generation_config\.json: .*eos_token_id"):
+        ChatTokenizer.load(folder)
+
+
+def test_so_many_characters_make_at_least_a_token(chat: ChatTokenizer) -> None:
+    for text in ("a" * 100, "ab" * 100, " ab" * 100, "<end_of_turn>" * 20, "🌍" * 30):
+        assert len(chat.encode_text(text)) >= len(text) / chat.longest_token
 
 
 def test_token_text(chat: ChatTokenizer) -> None:

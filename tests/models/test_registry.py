@@ -1,5 +1,6 @@
 """config.json to module."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ def test_gemma2_is_built_with_its_figures(config_json: dict[str, Any]) -> None:
     assert (model.config.num_hidden_layers, model.config.query_pre_attn_scalar) == (2, 8.0)
 
 
-@pytest.mark.parametrize("family", ["llama", "", None])
+@pytest.mark.parametrize("family", ["llama", "", None, ["gemma2"]])
 def test_unknown_family_lists_the_known(config_json: dict[str, Any], family: str | None) -> None:
-    with pytest.raises(UserError, match=f"model_type is {family!r}.*gemma2"):
+    with pytest.raises(UserError, match=f"model_type is {re.escape(repr(family))}.*gemma2"):
         build_model({**config_json, "model_type": family}, jnp.float32)
 
 
@@ -29,6 +30,14 @@ def test_unknown_family_lists_the_known(config_json: dict[str, Any], family: str
     [
         ({"hidden_size": None, "head_dim": None}, "missing hidden_size, head_dim"),
         ({"hidden_size": "many"}, "hidden_size"),
+        ({"hidden_size": 0}, "hidden_size is 0; expected a positive number"),
+        ({"vocab_size": 10**12}, "vocab_size is 1000000000000"),
+        ({"sliding_window": -5}, "sliding_window is -5"),
+        ({"final_logit_softcapping": 0}, "final_logit_softcapping is 0"),
+        ({"rms_norm_eps": float("nan")}, "rms_norm_eps is nan"),
+        ({"rope_theta": 0}, "rope_theta is 0"),
+        ({"num_attention_heads": 4, "num_key_value_heads": 3}, "4 heads and 3 key/value heads"),
+        ({"head_dim": 7}, "the size even"),
         ({"hidden_activation": "relu"}, "hidden_activation is 'relu'"),
         ({"hidden_activation": "gelu"}, "hidden_activation is 'gelu'"),
         ({"layer_types": ["full_attention"] * 4}, "layer_types are not Gemma 2's"),
@@ -39,7 +48,9 @@ def test_fields_at_fault_are_named(config_json: dict[str, Any], changes: dict[st
         build_model({**config_json, **changes}, jnp.float32)
 
 
-@pytest.mark.parametrize(("text", "said"), [(None, "No such file"), ("<html>", "not valid JSON"), ("[1]", "a list")])
+@pytest.mark.parametrize(
+    ("text", "said"), [(None, "No such file"), ("<html>", "not valid JSON"), ("[1]", "Expected `object`, got `array`")]
+)
 def test_config_files_that_are_none(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "config.json").write_text(text)

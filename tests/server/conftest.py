@@ -41,6 +41,8 @@ WAIT_SECONDS = 20.0  # how long a test waits for what must happen; no test measu
 class FakeTokenizer:
     """Letters of the messages, all others left out, after one BOS."""
 
+    longest_token = 1
+
     def encode_chat(self, messages: list[tuple[str, str]]) -> tuple[int, ...]:
         text = "".join(text for _, text in messages)
         return (BOS, *(LETTERS.index(c) for c in text.lower() if c in LETTERS))

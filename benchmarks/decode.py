@@ -1,0 +1,112 @@
+"""`python -m benchmarks.decode`: speed and memory of serving, beside PyTorch with a hook, on random weights.
+
+Prints Markdown; --json FILE also keeps every figure. The checkpoint is made once, in the cache folder.
+"""
+
+import argparse
+import importlib.util
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import machine
+from benchmarks.checkpoint import checkpoint
+from benchmarks.processes import MeasurementFailed, measure
+from benchmarks.report import markdown
+from benchmarks.results import Bandwidth, Ours, Peer, Plan, Run, Start
+from benchmarks.shapes import GEMMA_2_2B, SHAPES
+from neuroscope_jax import platforms
+
+logger = logging.getLogger("benchmarks")
+
+PROGRAMS = ("float32", "bfloat16", "torch-float32", "torch-bfloat16")
+INSTALL = "torch and transformers are not installed; pip install -e '.[bench]'"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print the report, write the JSON."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    options = _parser().parse_args(arguments)
+    platforms.choose("cpu")  # only the processes that measure may hold an accelerator
+    logger.info("weights of %s: made in the cache folder unless they are there", options.shape)
+    folder = str(checkpoint(SHAPES[options.shape]))
+    plan = Plan(folder, options.shape, "float32", options.platform, options.tokens, options.repeats)
+    try:
+        for run in run_all(plan, options.only):
+            if options.json is not None:
+                options.json.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2))
+    except MeasurementFailed as error:
+        sys.exit(f"error: {error}")
+    sys.stdout.write(markdown(run))
+
+
+def run_all(plan: Plan, programs: list[str]) -> Iterator[Run]:
+    """One process after the other: the probe, then each program. Gives what there is so far after each."""
+    logger.info("probe: reading memory")
+    bandwidth = measure("bandwidth", plan, Bandwidth)
+    run = Run(machine.describe(), plan.shape, plan.platform, bandwidth, {}, {}, {})
+    for program in programs:
+        dtype = program.removeprefix("torch-")
+        mine = msgspec.structs.replace(plan, dtype=dtype)
+        if program == dtype:
+            run.ours[program] = _measure_ours(mine)
+        elif reason := _no_peer(plan):
+            logger.warning("%s: SKIPPED, %s", program, reason)
+            run.skipped[program] = reason
+        else:
+            logger.info("%s: measuring", program)
+            run.peers[program] = measure("torch_peer", mine, Peer)
+        yield run
+
+
+def _measure_ours(plan: Plan) -> Ours:
+    """Everything with an empty compile cache, then a second start with the one that left."""
+    with tempfile.TemporaryDirectory() as cache:
+        logger.info("%s: measuring", plan.dtype)
+        ours = measure("ours", plan, Ours, NEUROSCOPE_CACHE=cache)
+        logger.info("%s: starting once more", plan.dtype)
+        second = measure("startup", plan, Start, NEUROSCOPE_CACHE=cache)
+    return msgspec.structs.replace(ours, second_start=second)
+
+
+def _no_peer(plan: Plan) -> str:
+    """Why PyTorch cannot be measured here; empty where it can."""
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+        return INSTALL
+    return "the peer runs on cpu and gpu only" if plan.platform == "tpu" else ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decode", description=__doc__.partition("\n")[0])
+    parser.add_argument("--shape", choices=SHAPES, default=GEMMA_2_2B.name)
+    parser.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
+    parser.add_argument("--tokens", type=_at_least(2), default=32, help="tokens in each answer")
+    parser.add_argument("--repeats", type=_at_least(1), default=3, help="answers timed")
+    parser.add_argument("--only", type=_programs, default=list(PROGRAMS), help="some of " + ",".join(PROGRAMS))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="every figure, for a program to read")
+    return parser
+
+
+def _programs(text: str) -> list[str]:
+    if unknown := [name for name in text.split(",") if name not in PROGRAMS]:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: expected some of {','.join(PROGRAMS)}")
+    return text.split(",")
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    """An argparse type: a whole number not below `least`."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number, {least} or more")
+        return int(text)
+
+    return parse
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""One dtype of this project: the engine as a user meets it, then the decode step with and without tap."""
+
+import dataclasses
+import queue
+import time
+
+import jax
+
+from benchmarks.memory import peak_bytes
+from benchmarks.processes import answer
+from benchmarks.prompts import prompt
+from benchmarks.results import Ours, Plan, Spread
+from benchmarks.shapes import SHAPES
+from benchmarks.startup import Started, start
+from benchmarks.steps import step_cost
+from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, SamplingOptions
+
+GREEDY = SamplingOptions(temperature=0)
+OTHER = SamplingOptions(
+    temperature=0.8, top_p=0.9, top_k=40, seed=7, presence_penalty=0.5, frequency_penalty=0.5, top_logprobs=5
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """One request's tokens, and when each came, in seconds from the request."""
+
+    tokens: list[GeneratedToken]
+    arrivals: list[float]
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the tokens after the first."""
+        return (len(self.arrivals) - 1) / (self.arrivals[-1] - self.arrivals[0])
+
+
+def ask(started: Started, ids: tuple[int, ...], tokens: int, sampling: SamplingOptions = GREEDY) -> Answer:
+    """Send one request through the engine. Raises the error it ended with."""
+    delivered: queue.Queue[tuple[float, GeneratedToken | Finished]] = queue.Queue()
+    began = time.perf_counter()
+    started.engine.submit(
+        GenerationRequest(ids, tokens, sampling), lambda item: delivered.put((time.perf_counter() - began, item))
+    )
+    received = Answer([], [])
+    while True:
+        arrival, item = delivered.get()
+        if isinstance(item, Finished):
+            if item.error is not None:
+                raise item.error
+            return received
+        received.tokens.append(item)
+        received.arrivals.append(arrival)
+
+
+def measure(plan: Plan) -> Ours:
+    """Everything about one dtype."""
+    started = start(plan)
+    prompts = [prompt(plan.shape, length) for length in SHAPES[plan.shape].prompts]
+    for ids in prompts:
+        ask(started, ids, 2)  # compiles the prefill of its length
+    first = {str(len(ids)): _first_token(started, ids, plan.repeats) for ids in prompts}
+    answers = [ask(started, prompts[0], plan.tokens) for _ in range(plan.repeats)]
+    before = started.compilations.requested
+    ask(started, prompts[0], plan.tokens, OTHER)
+    recompiled = started.compilations.requested - before
+    started.engine.close()
+    peak = peak_bytes(started.device)
+    step, average_l0 = step_cost(started, prompts[0], plan.tokens)
+    return Ours(
+        start=started.times,
+        second_start=None,
+        first_token_seconds=first,
+        tokens_per_second=Spread.of([a.tokens_per_second for a in answers]),
+        step=step,
+        recompiled=recompiled,
+        average_l0=average_l0,
+        model_bytes=_bytes(started.params),
+        sae_bytes=_bytes(started.tap.sae),
+        peak_bytes=peak,
+        ids=[token.id for token in answers[0].tokens],
+    )
+
+
+def _first_token(started: Started, ids: tuple[int, ...], repeats: int) -> float:
+    return Spread.of([ask(started, ids, 1).arrivals[0] for _ in range(repeats)]).median
+
+
+def _bytes(tree: object) -> int:
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+
+
+if __name__ == "__main__":
+    answer(measure)

@@ -1,0 +1,14 @@
+"""Prompts of random ids: the weights are random too, so text would mean nothing."""
+
+import numpy as np
+
+from benchmarks.shapes import SHAPES
+
+BOS = 2
+FIRST_ID = 10  # those before are control tokens
+
+
+def prompt(shape: str, length: int) -> tuple[int, ...]:
+    """The same ids for the same shape and length, BOS first."""
+    ids = np.random.default_rng(length).integers(FIRST_ID, SHAPES[shape].model.vocab_size, length - 1)
+    return (BOS, *ids.tolist())
