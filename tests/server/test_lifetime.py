@@ -38,6 +38,22 @@ async def test_client_that_leaves_a_plain_request_frees_the_engine(server, wait_
     assert not server.state.running
 
 
+async def test_clients_that_leave_right_after_sending_hold_nobody_up(server):
+    """The end of the connection arrives with the request itself. None of them may keep the engine from the last."""
+    server.engine.permits = 0
+    url = httpx.URL(server.chat_url)
+    for number in range(20):
+        body = json.dumps({"messages": USER, "stream": number % 2 == 0}).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((url.host, url.port)) as leaving:
+            leaving.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    last = asyncio.create_task(server.chat(max_tokens=1))
+    await asyncio.sleep(0.1)
+    server.engine.permit(1)
+    async with asyncio.timeout(20):
+        assert (await last).status_code == 200
+
+
 async def test_client_that_leaves_the_queue_is_never_run(server, wait_until):
     server.engine.permits = 0
     first = asyncio.create_task(server.chat(max_tokens=1))
