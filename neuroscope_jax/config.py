@@ -2,7 +2,6 @@
 
 import dataclasses
 import difflib
-import importlib.resources
 import os
 import tomllib
 from pathlib import Path
@@ -81,8 +80,7 @@ def _check(name: str, holds: bool, found: object, expected: str) -> None:
 
 def preset_names() -> list[str]:
     """Names that `--config` accepts besides a path."""
-    folder = importlib.resources.files("neuroscope_jax.configs")
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+    return sorted(file.stem for file in _presets_folder().glob("*.toml"))
 
 
 def load_preset(name_or_path: str, **overrides: Any) -> NeuroscopeConfig:
@@ -128,7 +126,14 @@ def _preset_text(name_or_path: str) -> str:
     names = preset_names()
     if name_or_path not in names:
         raise UserError(f"--config {name_or_path}: no such preset; there are {', '.join(names)}, or give a .toml file")
-    return (importlib.resources.files("neuroscope_jax.configs") / f"{name_or_path}.toml").read_text(encoding="utf-8")
+    return (_presets_folder() / f"{name_or_path}.toml").read_text(encoding="utf-8")
+
+
+def _presets_folder() -> Path:
+    """configs/: beside this package in a checkout, inside it where it was installed from a wheel."""
+    package = Path(__file__).parent
+    inside = package / "configs"
+    return inside if inside.is_dir() else package.parent / "configs"
 
 
 def cache_folder() -> Path:
