@@ -43,7 +43,7 @@ def test_the_cache_is_updated_in_place(model, params, taps, state):
 @pytest.fixture(scope="module", params=[jnp.float32, jnp.bfloat16], ids=["float32", "bfloat16"])
 def wide_step(request):
     """Parameters and the compiled step of a model whose matrices dwarf its activations."""
-    config = dataclasses.replace(CONFIG, hidden_size=512, intermediate_size=1024, head_dim=64, vocab_size=5000)
+    config = dataclasses.replace(CONFIG, hidden_size=1024, intermediate_size=2048, head_dim=128, vocab_size=5000)
     model = Gemma2(config, request.param)
     ids = jnp.zeros((1, 4), jnp.int32)
     shapes = jax.eval_shape(lambda: model.init(jax.random.key(0), ids, ids, method="scores")["params"])
