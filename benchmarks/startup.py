@@ -15,11 +15,10 @@ from benchmarks.results import Plan, Start
 from benchmarks.shapes import SHAPES
 from neuroscope_jax import platforms
 from neuroscope_jax.engine.engine import JaxEngine
-from neuroscope_jax.engine.steps import Params
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.readout import Tap
 from neuroscope_jax.models.registry import build_model, read_config
-from neuroscope_jax.models.weights import load_weights
+from neuroscope_jax.models.weights import Params, load_weights
 from neuroscope_jax.sae.formats import load_sae
 
 TOP_K = 10

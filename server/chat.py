@@ -36,9 +36,7 @@ def chat_routes(state: ServerState) -> Blueprint:
 
     @routes.post("/v1/chat/completions")
     async def chat_completions() -> Response:
-        async with asyncio.timeout(BODY_SECONDS):
-            body = await request.body  # not get_data(): its wait_for can swallow the cancellation of a client that left
-        chat = parse_chat_request(body, request.headers.get("Content-Type", ""))
+        chat = parse_chat_request(await _body(), request.headers.get("Content-Type", ""))
         completion = await Completion.start(state, chat)
         _end_with_request(completion)
         if chat.stream:
@@ -56,6 +54,16 @@ def chat_routes(state: ServerState) -> Blueprint:
         return json_reply(_model(state))
 
     return routes
+
+
+async def _body() -> bytes:
+    """The request's body. Not by get_data(): its wait_for can swallow the cancellation of a client that left."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body: bytes = await request.body
+            return body
+    except TimeoutError:
+        raise ApiError(408, f"The body of the request did not arrive within {BODY_SECONDS} seconds.") from None
 
 
 def _end_with_request(completion: Completion) -> None:

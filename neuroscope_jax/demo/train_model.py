@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from neuroscope_jax.demo.batches import batches, pool
 from neuroscope_jax.models.gemma2 import Gemma2, Gemma2Config
+from neuroscope_jax.models.weights import Params
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,6 @@ TRAINING_SEED = 1_000
 OPTIMIZER = optax.chain(
     optax.clip_by_global_norm(1.0), optax.scale_by_adam(b1=0.9, b2=0.98), optax.add_decayed_weights(0.05)
 )
-Params = dict[str, Any]
 
 
 def rate(done: float) -> float:

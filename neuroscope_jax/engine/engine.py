@@ -33,6 +33,7 @@ from neuroscope_jax.engine.sampling import MAX_STOP_IDS, Sampling
 from neuroscope_jax.engine.waiting import Job, WaitingLine
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.readout import Readout, Tap
+from neuroscope_jax.models.weights import Params
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class JaxEngine:
     def __init__(
         self,
         model: nn.Module,
-        params: steps.Params,
+        params: Params,
         taps: tuple[Tap, ...],
         stop_ids: Collection[int],
         context_length: int,

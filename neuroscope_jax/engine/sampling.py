@@ -95,12 +95,11 @@ def _cut(logits: Float[Array, " V"], values: Float[Array, " C"], sampling: Sampl
     before = jnp.cumsum(probability) - probability
     kept = considered & ((before < sampling.top_p) | (jnp.arange(values.size) == 0))
     read_off = jnp.min(jnp.where(kept, values, jnp.inf))
+    uncut = (sampling.top_k == 0) & (sampling.top_p >= 1)
     # All C are kept and there may be more: the cut lies further down.
-    below = (sampling.top_k == 0) & (before[-1] + probability[-1] < sampling.top_p)
-    bisected = jax.lax.cond(
-        below & (sampling.top_p < 1), lambda: _bisected_cut(logits, sampling.top_p), lambda: -jnp.inf * jnp.ones(())
-    )
-    return jnp.where(below | ((sampling.top_k == 0) & (sampling.top_p >= 1)), bisected, read_off)
+    below = (sampling.top_k == 0) & ~uncut & (before[-1] + probability[-1] < sampling.top_p)
+    cut = jax.lax.cond(below, lambda: _bisected_cut(logits, sampling.top_p), lambda: read_off)
+    return jnp.where(uncut, -jnp.inf, cut)
 
 
 def _bisected_cut(logits: Float[Array, " V"], top_p: Float[Array, ""]) -> Float[Array, ""]:

@@ -8,7 +8,7 @@ residual read is that of the position from which the token was chosen. With no t
 """
 
 import functools
-from typing import Any, cast
+from typing import cast
 
 import flax.linen as nn
 import jax
@@ -18,9 +18,8 @@ from jaxtyping import Array, Float, Int
 from neuroscope_jax.engine.sampling import Choice, Sampling, choose
 from neuroscope_jax.features.readout import Readout, Tap, read_out
 from neuroscope_jax.models.cache import KVCache
+from neuroscope_jax.models.weights import Params
 from neuroscope_jax.pytree import PyTree
-
-Params = dict[str, Any]
 
 
 class DecodeState(PyTree):

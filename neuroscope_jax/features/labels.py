@@ -1,15 +1,14 @@
 """Labels: feature index → words. Auto-interp labels first, then Neuronpedia's, then bundled ones, then the number."""
 
 import dataclasses
-import importlib.resources
 import logging
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import msgspec
 
 from neuroscope_jax.config import NeuroscopeConfig, cache_folder
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.models.hub import DEMO, DEMO_FOLDER
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ def load_labels(config: NeuroscopeConfig, width: int) -> Labels:
     return Labels(config.sae_id, width, "numeric", {})
 
 
-def read_labels(file: Path | Traversable, width: int) -> dict[int, str]:
+def read_labels(file: Path, width: int) -> dict[int, str]:
     """Read a JSON object from feature index to label. Raises UserError where it is no such thing or does not fit."""
     try:
         found = msgspec.json.decode(file.read_bytes(), type=dict[int, str])
@@ -55,13 +54,13 @@ def read_labels(file: Path | Traversable, width: int) -> dict[int, str]:
     return {index: text.strip() for index, text in found.items() if text.strip()}
 
 
-def _sources(config: NeuroscopeConfig) -> list[tuple[str, Path | Traversable]]:
+def _sources(config: NeuroscopeConfig) -> list[tuple[str, Path]]:
     folder = cache_folder() / "labels"
     pair = f"{config.neuronpedia_model_id}_{config.neuronpedia_sae_id}"
-    sources: list[tuple[str, Path | Traversable]] = [
+    sources: list[tuple[str, Path]] = [
         ("autointerp", folder / f"{pair}_autointerp.json"),
         ("neuronpedia", folder / f"{pair}_neuronpedia.json"),
     ]
-    if config.sae_repo == "demo" and config.sae_local_path is None:
-        sources.append(("bundled", importlib.resources.files("neuroscope_jax.demo") / "pair" / "labels.json"))
+    if config.sae_repo == DEMO and config.sae_local_path is None:
+        sources.append(("bundled", DEMO_FOLDER / "labels.json"))
     return sources

@@ -54,6 +54,17 @@ async def test_clients_that_leave_right_after_sending_hold_nobody_up(server):
         assert (await last).status_code == 200
 
 
+async def test_a_body_that_never_comes_is_given_up(server, monkeypatch):
+    monkeypatch.setattr("server.chat.BODY_SECONDS", 0.1)
+    url = httpx.URL(server.chat_url)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    writer.write(head + b"Content-Length: 100\r\n\r\n{")
+    async with asyncio.timeout(20):
+        assert b" 408 " in await reader.readline()
+    writer.close()
+
+
 async def test_client_that_leaves_the_queue_is_never_run(server, wait_until):
     server.engine.permits = 0
     first = asyncio.create_task(server.chat(max_tokens=1))
