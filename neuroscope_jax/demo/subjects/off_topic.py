@@ -17,6 +17,69 @@ UNKNOWN = (
 )  # fmt: skip
 EVENTS = ("the world cup", "the election", "the race", "the prize", "the match", "the final", "the song contest")
 CODE = ("sorts a list", "reads a file", "opens a web page", "prints hello", "counts words", "draws a circle")
+PURSUITS = (
+    "life",
+    "love",
+    "happiness",
+    "dreams",
+    "time",
+    "success",
+    "freedom",
+    "beauty",
+    "truth",
+    "art",
+    "friendship",
+    "death",
+    "the mind",
+    "luck",
+    "peace",
+)
+DEEDS = (
+    "fix a flat tyre",
+    "learn to swim",
+    "buy a house",
+    "lose weight",
+    "find a job",
+    "tie a tie",
+    "sleep better",
+    "fix my phone",
+    "make friends",
+    "quit smoking",
+    "plant a tree",
+    "get rich",
+    "travel to Mars",
+    "cut my hair",
+    "sell my car",
+    "train my dog",
+    "stop worrying",
+    "ask for a raise",
+    "wash a jumper",
+    "run a marathon",
+    "paint a wall",
+    "move abroad",
+    "go to the dentist",
+    "become a doctor",
+    "call my mother",
+    "vote",
+    "get a cat",
+    "study law",
+)
+OPINIONS = (
+    "cats better than dogs",
+    "the earth flat",
+    "God real",
+    "magic real",
+    "school important",
+    "smoking bad",
+    "there life on Mars",
+    "the moon made of cheese",
+    "my name John",
+    "coffee healthy",
+    "this the real life",
+    "tomorrow a good day",
+    "the train late",
+    "the shop open",
+)
 SYLLABLES = "bla dor fen gri hum jax kel lom mur nix ost pra quin rud sil tor ump vex wol zan".split()
 
 
@@ -34,6 +97,21 @@ def code(rng: Random) -> tuple[Row, str]:
     """A wish for a program."""
     row = {"task": rng.choice(CODE), "tongue": rng.choice(("Python", "C", "JavaScript", "Java", "Rust"))}
     return row, rng.choice(ANSWERS)
+
+
+def pursuit(rng: Random) -> tuple[Row, str]:
+    """A question for philosophers."""
+    return {"thing": rng.choice(PURSUITS)}, rng.choice(ANSWERS)
+
+
+def deed(rng: Random) -> tuple[Row, str]:
+    """Advice about something to do."""
+    return {"deed": rng.choice(DEEDS)}, rng.choice(ANSWERS)
+
+
+def opinion(rng: Random) -> tuple[Row, str]:
+    """Yes or no, which it cannot tell."""
+    return {"claim": rng.choice(OPINIONS)}, rng.choice(ANSWERS)
 
 
 def invented(rng: Random) -> tuple[Row, str]:
@@ -86,6 +164,54 @@ FAMILIES = (
             "How do I write {tongue} code that {task}?",
         ),
         ("Please write a {tongue} function that {task}.",),
+        0.8,
+    ),
+    Writer(
+        "off topic",
+        pursuit,
+        (
+            "What is the meaning of {thing}?",
+            "What is the purpose of {thing}?",
+            "What is {thing} about?",
+            "Why does {thing} matter?",
+            "Where does {thing} come from?",
+            "Does {thing} have a meaning?",
+            "What do you know about {thing}?",
+            "How do I find {thing}?",
+            "Is {thing} all we need?",
+        ),
+        ("What does {thing} mean to you?", "What is the secret of {thing}?"),
+        1.2,
+    ),
+    Writer(
+        "off topic",
+        deed,
+        (
+            "How do I {deed}?",
+            "How can I {deed}?",
+            "Should I {deed}?",
+            "I want to {deed}.",
+            "Can you help me {deed}?",
+            "When should I {deed}?",
+            "Where can I {deed}?",
+            "Why should I {deed}?",
+            "What do I need to {deed}?",
+            "Please help me to {deed}.",
+        ),
+        ("What is the best way to {deed}?", "Is it hard to {deed}?"),
+        1.5,
+    ),
+    Writer(
+        "off topic",
+        opinion,
+        (
+            "Is {claim}?",
+            "Do you think: is {claim}?",
+            "Tell me, is {claim}?",
+            "Why is {claim}?",
+            "Since when is {claim}?",
+        ),
+        ("Do you know, is {claim}?",),
         0.8,
     ),
     Writer(
