@@ -174,7 +174,6 @@ FAMILIES = (
             "What is the purpose of {thing}?",
             "What is {thing} about?",
             "Why does {thing} matter?",
-            "Where does {thing} come from?",
             "Does {thing} have a meaning?",
             "What do you know about {thing}?",
             "How do I find {thing}?",
