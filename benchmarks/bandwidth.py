@@ -64,4 +64,4 @@ def _fastest(read: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    answer(probe)
+    answer(probe, Plan)

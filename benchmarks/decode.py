@@ -8,13 +8,14 @@ import importlib.util
 import logging
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from benchmarks import machine
 from benchmarks.checkpoint import checkpoint
+from benchmarks.options import at_least, some_of
 from benchmarks.processes import MeasurementFailed, measure
 from benchmarks.report import markdown
 from benchmarks.results import Bandwidth, Ours, Peer, Plan, Run, Start
@@ -84,28 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode", description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", choices=SHAPES, default=GEMMA_2_2B.name)
     parser.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
-    parser.add_argument("--tokens", type=_at_least(2), default=32, help="tokens in each answer")
-    parser.add_argument("--repeats", type=_at_least(1), default=3, help="answers timed")
-    parser.add_argument("--only", type=_programs, default=list(PROGRAMS), help="some of " + ",".join(PROGRAMS))
+    parser.add_argument("--tokens", type=at_least(2), default=32, help="tokens in each answer")
+    parser.add_argument("--repeats", type=at_least(1), default=3, help="answers timed")
+    parser.add_argument("--only", type=some_of(PROGRAMS), default=list(PROGRAMS), help="some of " + ",".join(PROGRAMS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="every figure, for a program to read")
     return parser
-
-
-def _programs(text: str) -> list[str]:
-    if unknown := [name for name in text.split(",") if name not in PROGRAMS]:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: expected some of {','.join(PROGRAMS)}")
-    return text.split(",")
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    """An argparse type: a whole number not below `least`."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number, {least} or more")
-        return int(text)
-
-    return parse
 
 
 if __name__ == "__main__":

@@ -90,4 +90,4 @@ def _bytes(tree: object) -> int:
 
 
 if __name__ == "__main__":
-    answer(measure)
+    answer(measure, Plan)

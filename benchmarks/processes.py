@@ -5,14 +5,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from benchmarks.results import Plan
 from neuroscope_jax.errors import UserError
 
 Result = TypeVar("Result")
+PlanType = TypeVar("PlanType", bound=msgspec.Struct)
 
 ROOT = Path(__file__).parent.parent
 # They make a BLAS library choose another kernel than the machine's own.
@@ -23,7 +23,15 @@ class MeasurementFailed(Exception):
     """A process ended with an error, which it has written to stderr."""
 
 
-def measure(module: str, plan: Plan, result: type[Result], **environment: str) -> Result:
+class Orders(Protocol):
+    """What a process is told, a msgspec struct."""
+
+    @property
+    def dtype(self) -> str:
+        """For the message where it fails."""
+
+
+def measure(module: str, plan: Orders, result: type[Result], **environment: str) -> Result:
     """Run `python -m benchmarks.<module>` on a plan and read its report. Raises MeasurementFailed."""
     inherited = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
     done = subprocess.run(
@@ -38,10 +46,10 @@ def measure(module: str, plan: Plan, result: type[Result], **environment: str) -
     return msgspec.json.decode(done.stdout.splitlines()[-1], type=result)
 
 
-def answer(measure: Callable[[Plan], msgspec.Struct]) -> None:
+def answer(measure: Callable[[PlanType], msgspec.Struct], plan: type[PlanType]) -> None:
     """The child's side: measure by the plan it was started with, and write the result as the last line of stdout."""
     try:
-        result = measure(msgspec.json.decode(sys.argv[1], type=Plan))
+        result = measure(msgspec.json.decode(sys.argv[1], type=plan))
     except UserError as error:
         sys.exit(f"error: {error}")
     sys.stdout.write(msgspec.json.encode(result).decode() + "\n")

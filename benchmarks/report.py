@@ -1,6 +1,6 @@
 """A run as Markdown: what was measured, and how it stands to what is required."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from benchmarks.results import Ours, Peer, Run, Spread, Start
 from benchmarks.shapes import GEMMA_2_2B
@@ -16,8 +16,8 @@ Requirement = tuple[str, str, bool]  # what is required, what was found, whether
 def markdown(run: Run) -> str:
     """The whole report."""
     # What is required is required of this shape; a smaller one has other proportions.
-    verdicts = [_verdicts(run)] if run.shape == GEMMA_2_2B.name else []
-    return "\n\n".join([*_heading(run), _figures(run), *verdicts, *_skipped(run)]) + "\n"
+    held = [verdicts(requirements(run))] if run.shape == GEMMA_2_2B.name else []
+    return "\n\n".join([*_heading(run), _figures(run), *held, *not_measured(run.skipped)]) + "\n"
 
 
 def _heading(run: Run) -> Iterator[str]:
@@ -38,7 +38,7 @@ def _figures(run: Run) -> str:
             columns[name]["greedy tokens before one differs from torch-float32"] = _agreement(ids, reference.ids)
     labels = dict.fromkeys(label for cells in columns.values() for label in cells)
     rows = [(label, *(cells.get(label, "") for cells in columns.values())) for label in labels]
-    return _table(("", *columns), rows)
+    return table(("", *columns), rows)
 
 
 def _common_cells(measured: Ours | Peer) -> Iterator[tuple[str, str]]:
@@ -83,9 +83,10 @@ def _compiling(start: Start) -> str:
     return f"{start.compile_seconds:.1f} s, {start.compiled} programs and {start.reused} from the cache"
 
 
-def _verdicts(run: Run) -> str:
-    rows = [(what, found, "yes" if holds else "**NO**") for what, found, holds in requirements(run)]
-    return _table(("required", "found", "holds"), rows)
+def verdicts(requirements: Iterable[Requirement]) -> str:
+    """What is required, what was found, and loudly where it does not hold."""
+    rows = [(what, found, "yes" if holds else "**NO**") for what, found, holds in requirements]
+    return table(("required", "found", "holds"), rows)
 
 
 def requirements(run: Run) -> Iterator[Requirement]:
@@ -113,11 +114,13 @@ def _own_requirements(dtype: str, measured: Ours, platform: str) -> Iterator[Req
         yield f"at most {limit // GIB} GiB", f"{peak / GIB:.2f} GiB", peak <= limit
 
 
-def _skipped(run: Run) -> Iterator[str]:
-    for name, reason in run.skipped.items():
+def not_measured(skipped: dict[str, str]) -> Iterator[str]:
+    """A line for each program that was asked for and not measured."""
+    for name, reason in skipped.items():
         yield f"**{name} was NOT measured:** {reason}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -61,4 +61,4 @@ def start(plan: Plan) -> Started:
 
 
 if __name__ == "__main__":
-    answer(lambda plan: start(plan).times)
+    answer(lambda plan: start(plan).times, Plan)

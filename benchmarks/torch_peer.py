@@ -88,4 +88,4 @@ def _first_token(model: Gemma2ForCausalLM, ids: tuple[int, ...], repeats: int) -
 
 if __name__ == "__main__":
     with torch.inference_mode():
-        answer(measure)
+        answer(measure, Plan)

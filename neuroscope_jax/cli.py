@@ -1,23 +1,22 @@
 """The commands. Each parses, checks and calls; the work is done elsewhere."""
 
 import dataclasses
-import logging
 import signal
 import sys
-from typing import Any, Literal
+from typing import Any
 
 import fire
 
 from neuroscope_jax import __version__, flags
 from neuroscope_jax.config import DType, FilterMode, InputNorm, NeuroscopeConfig
+from neuroscope_jax.corpus import commands as corpus_commands
+from neuroscope_jax.corpus import pass_commands
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.features import commands as calibration_commands
+from neuroscope_jax.logs import LogLevel, log_to_stderr
 
 PROGRAM = "neuroscope_jax"
 DEFAULTS = NeuroscopeConfig()
-# Flags whose name is not the config field's own.
-FIELDS = {"model": "model_id", "sae": "sae_repo"}
-
-LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 @flags.command(
@@ -81,7 +80,7 @@ def serve(
         log_level: how much is logged to stderr
     """
     given = {name: value for name, value in locals().items() if value is not None}
-    _log_to_stderr(given.pop("log_level"))
+    log_to_stderr(given.pop("log_level"))
     resolved = _serve_config(given)
     from server.__main__ import start  # the one step up: commands are above everything
 
@@ -120,6 +119,12 @@ COMMANDS: flags.Commands = {
     "serve": serve,
     "models": {"pull": flags.command()(models_pull)},
     "sae": {"pull": flags.command()(sae_pull)},
+    "corpus": {"build": corpus_commands.build, "show": corpus_commands.show},
+    "calibrate": {
+        "run": pass_commands.run,
+        "merge": pass_commands.merge,
+        "show": calibration_commands.show,
+    },
     "version": version,
 }
 
@@ -149,7 +154,7 @@ def run(argv: list[str]) -> int:
 
 def _serve_config(given: dict[str, Any]) -> NeuroscopeConfig:
     """The config that serve's flags mean. Raises UserError."""
-    from neuroscope_jax import pairs, platforms
+    from neuroscope_jax import pairs
 
     quantization = given.pop("quantization")
     if quantization != "none":
@@ -157,17 +162,4 @@ def _serve_config(given: dict[str, Any]) -> NeuroscopeConfig:
             f"--quantization {quantization}: not available in this version, which runs weights as released; "
             "leave the flag out, or halve the memory with --dtype bfloat16"
         )
-    chosen = {given.pop(name) for name in ("platform", "device") if name in given}
-    if len(chosen) > 1:
-        raise flags.UsageError("--platform and --device say different things; they are one flag")
-    for name in chosen:
-        given["platform"] = platforms.parse(name)
-    preset, layer, width = (given.pop(name, None) for name in ("config", "sae_layer", "sae_width"))
-    return pairs.resolve(preset, {FIELDS.get(name, name): value for name, value in given.items()}, layer, width)
-
-
-def _log_to_stderr(level: LogLevel) -> None:
-    """Our own events at the level asked for, other libraries' from warnings up."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    for name in ("neuroscope_jax", "server"):
-        logging.getLogger(name).setLevel(level.upper())
+    return pairs.from_flags(given)

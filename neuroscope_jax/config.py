@@ -2,7 +2,9 @@
 
 import dataclasses
 import difflib
+import math
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,6 +18,30 @@ FilterMode = Literal["none", "frequency", "surprise", "combined"]
 Platform = Literal["auto", "cpu", "gpu", "tpu"]
 DType = Literal["auto", "float32", "bfloat16"]
 InputNorm = Literal["auto", "none", "rms", "scalar"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusSource:
+    """Where texts come from, one [[corpus]] table of a TOML file: a path or a dataset of the hub."""
+
+    path: str | None = None  # a file or folder; "demo" is the bundled corpus
+    dataset: str | None = None  # hub id
+    config: str | None = None  # the dataset's configuration
+    split: str = "train"
+    text_field: str = "text"  # field or column that holds the text
+    weight: float = 1.0  # share of the documents, relative to the other sources
+
+    def __post_init__(self) -> None:
+        if bool(self.path) == bool(self.dataset):
+            found = f"path = {self.path!r} and dataset = {self.dataset!r}"
+            raise UserError(f"corpus: a source has {found}; expected one of the two, a file or folder or a hub id")
+        if self.path and self.config:
+            raise UserError(f"corpus: config is {self.config!r} beside path = {self.path!r}; only a dataset has one")
+        if not (self.weight > 0 and math.isfinite(self.weight)):
+            raise UserError(f"corpus: weight is {self.weight!r}; expected a number above 0")
+        for name in ("split", "text_field"):
+            if not getattr(self, name):
+                raise UserError(f"corpus: {name} is empty; leave it out for the default")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +60,7 @@ class NeuroscopeConfig:
     feature_filter: FilterMode = "frequency"
     filter_threshold: float = 0.5  # firing rate above which a feature counts as always on
     calibration_path: str | None = None
+    corpus: tuple[CorpusSource, ...] = (CorpusSource(dataset="Salesforce/wikitext", config="wikitext-103-raw-v1"),)
 
     sae_input_norm: InputNorm = "auto"
     platform: Platform = "auto"
@@ -53,6 +80,7 @@ class NeuroscopeConfig:
             _check(name, 0 <= getattr(self, name) <= 65535, getattr(self, name), "a port from 0 to 65535")
         same = self.port == self.features_port != 0
         _check("features_port", not same, self.features_port, f"a port other than the chat port {self.port}")
+        _check("corpus", len(self.corpus) > 0, (), EXPECTED["corpus"])
         for name, allowed in CHOICES.items():
             _check(name, getattr(self, name) in allowed, getattr(self, name), f"one of {', '.join(allowed)}")
 
@@ -69,7 +97,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "sae_input_norm": get_args(InputNorm),
 }
 
-FLAGS = {"target_layer": "--sae-layer", "queue_size": "no flag"}  # where the flag is not the field's own name
+EXPECTED = {"corpus": "one or more [[corpus]] tables"}  # where the bare type says too little
+# Where the flag is not the field's own name.
+FLAGS = {"target_layer": "--sae-layer", "queue_size": "no flag", "corpus": "no flag"}
 
 
 def _check(name: str, holds: bool, found: object, expected: str) -> None:
@@ -101,19 +131,34 @@ def preset_fields(name_or_path: str) -> dict[str, Any]:
 
 def build_config(fields: dict[str, Any], source: str = "flags") -> NeuroscopeConfig:
     """A checked config from plain values. Raises UserError naming the field, or the nearest one for an unknown name."""
-    known = [f.name for f in dataclasses.fields(NeuroscopeConfig)]
-    for name in fields:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known fields: {', '.join(known)}"
-            raise UserError(f"{source}: unknown field {name!r}{hint}")
+    _check_names(fields, NeuroscopeConfig, source)
+    tables = fields.get("corpus")
+    for table in tables if isinstance(tables, (list, tuple)) else ():
+        _check_names(table if isinstance(table, dict) else {}, CorpusSource, f"{source}: corpus")
     try:
         return msgspec.convert(fields, NeuroscopeConfig)
     except msgspec.ValidationError as error:
         name = str(error).partition("`$.")[2].rstrip("`")
         kind = str(error).partition(",")[0].removeprefix("Expected ").replace("`", "")
-        expected = "one of " + ", ".join(CHOICES[name]) if name in CHOICES else kind
-        raise UserError(f"{source}: {name} is {fields.get(name)!r}; expected {expected}") from error
+        expected = "one of " + ", ".join(CHOICES[name]) if name in CHOICES else EXPECTED.get(name, kind)
+        raise UserError(f"{source}: {name} is {_value_at(fields, name)!r}; expected {expected}") from error
+
+
+def _check_names(fields: dict[str, Any], kind: type, source: str) -> None:
+    known = [f.name for f in dataclasses.fields(kind)]
+    for name in fields:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known fields: {', '.join(known)}"
+            raise UserError(f"{source}: unknown field {name!r}{hint}")
+
+
+def _value_at(fields: dict[str, Any], place: str) -> object:
+    """What stands at a place as msgspec writes it: top_k, or corpus[0].weight."""
+    value: Any = fields
+    for name, index in re.findall(r"(\w+)|\[(\d+)\]", place):
+        value = value[int(index)] if index else value.get(name)
+    return value
 
 
 def _preset_text(name_or_path: str) -> str:

@@ -63,21 +63,30 @@ def wants_help(argv: list[str]) -> bool:
 
 
 def checked(function: Command, argv: list[str]) -> list[str]:
-    """The arguments as `--name=value`, one a parameter. Raises UsageError naming the flag and the nearest one."""
+    """The arguments as `--name=value`, one a parameter, before them the words that `*parameter` takes.
+
+    Raises UsageError naming the flag and the nearest one.
+    """
     parameters = inspect.signature(function).parameters
     free = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    many = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
     values: dict[str, str] = {}
-    for name, value in _pairs(argv, list(parameters)):
+    words: list[str] = []
+    for name, value in _pairs(argv, function):
         name = name or next((p for p in free if p not in values), "")
+        if not name and many:
+            words.append(value)
+            continue
         if not name:
             raise UsageError(f"unexpected argument {value!r}; options are given as --name value")
         if name in values:
             raise UsageError(f"{flag(name)} is given twice")
         values[name] = value
     for parameter in parameters.values():
-        if parameter.default is parameter.empty and parameter.name not in values:
+        given = words if parameter.kind is parameter.VAR_POSITIONAL else parameter.name in values
+        if parameter.default is parameter.empty and not given:
             raise UsageError(f"{parameter.name.upper()} is missing; see --help")
-    return [f"--{name}={value}" for name, value in values.items()]
+    return [*words, *(f"--{name}={value}" for name, value in values.items())]
 
 
 def flag(name: str) -> str:
@@ -85,8 +94,10 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _pairs(argv: list[str], known: list[str]) -> Iterator[tuple[str, str]]:
+def _pairs(argv: list[str], function: Command) -> Iterator[tuple[str, str]]:
     """(parameter, value) of each flag; the parameter is empty for a bare word."""
+    known = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+    switches = [name for name, kind in _kinds(function).items() if kind is bool]
     words = iter(argv)
     for word in words:
         if not word.startswith("-") or word == "-":
@@ -96,7 +107,9 @@ def _pairs(argv: list[str], known: list[str]) -> Iterator[tuple[str, str]]:
         name = typed[2:].replace("-", "_") if typed.startswith("--") else ""
         if name not in known:
             raise UsageError(f"unknown flag {typed}; {_nearest(typed, [flag(k) for k in known], 'flags: ')}")
-        if not has_value:
+        if not has_value and name in switches:
+            value = "true"
+        elif not has_value:
             value = next(words, "--")
             if value.startswith("--"):
                 raise UsageError(f"{typed} needs a value, as in {typed}=VALUE")
@@ -122,6 +135,8 @@ def _converter(name: str, kind: Any) -> Callable[[str], object]:
         return lambda text: _matching(name, text, r"[+-]?\d+", int, "a whole number")
     if kind is float:
         return lambda text: _matching(name, text, r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", float, "a number")
+    if kind is bool:
+        return lambda text: _matching(name, text, "true|false", lambda text: text == "true", "true or false")
     if typing.get_origin(kind) is Literal:
         choices = typing.get_args(kind)
         return lambda text: _matching(name, text, "|".join(choices), str, "one of " + ", ".join(choices))
@@ -143,7 +158,7 @@ def help_text(program: str, words: list[str], node: "Command | Commands") -> str
     info = docstrings.parse(inspect.getdoc(node))
     described = {a.name: " ".join(a.description.split()) for a in info.args or []}
     parameters = inspect.signature(node).parameters.values()
-    places = "".join(f" {p.name.upper()}" for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+    places = "".join(f" {_place(p)}" for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
     lines = [_flag_line(node, p, described.get(p.name, "")) for p in parameters]
     body = [info.summary or "", *(["", info.description] if info.description else [])]
     return "\n".join([f"usage: {name}{places} [--flag value …]", "", *body, "", *lines]).rstrip()
@@ -161,13 +176,18 @@ def _summary(function: Command) -> str:
     return docstrings.parse(inspect.getdoc(function)).summary or ""
 
 
+def _place(parameter: inspect.Parameter) -> str:
+    return parameter.name.upper() + (" …" if parameter.kind is parameter.VAR_POSITIONAL else "")
+
+
 def _flag_line(function: Command, parameter: inspect.Parameter, description: str) -> str:
     kind = _kinds(function)[parameter.name]
-    value = "|".join(typing.get_args(kind)) or {int: "N", float: "X"}.get(kind, "TEXT")
+    choices = "|".join(typing.get_args(kind))
+    value = f" {choices}" if choices else {int: " N", float: " X", bool: ""}.get(kind, " TEXT")
     default = parameter.default
     if default is None:
         default = getattr(function, "shown_defaults", {}).get(parameter.name)
-    shown = "" if default in (None, parameter.empty) else f" [{default}]"
-    if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty:
-        return f"  {parameter.name.upper()}\n        {description}"
-    return f"  {flag(parameter.name)} {value}\n        {description}{shown}"
+    shown = "" if default in (None, False, parameter.empty) else f" [{default}]"
+    if parameter.kind is not parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+        return f"  {_place(parameter)}\n        {description}"
+    return f"  {flag(parameter.name)}{value}\n        {description}{shown}"

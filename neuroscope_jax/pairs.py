@@ -8,8 +8,10 @@ from typing import Any
 
 from huggingface_hub import HfApi
 
+from neuroscope_jax import platforms
 from neuroscope_jax.config import NeuroscopeConfig, build_config, load_preset, preset_fields, preset_names
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.flags import UsageError
 from neuroscope_jax.models import hub
 
 logger = logging.getLogger(__name__)
@@ -29,6 +31,21 @@ LAYER = re.compile(r"layer_(\d+)")
 VARIANT = re.compile(r"layer_(\d+)/width_(\w+)/average_l0_(\d+)")
 SAE_FIELDS = {"sae_repo", "sae_path", "sae_local_path"}
 LABEL_FIELDS = {"neuronpedia_model_id", "neuronpedia_sae_id"}
+
+
+FIELDS = {"model": "model_id", "sae": "sae_repo"}  # flags whose name is not the config field's own
+
+
+def from_flags(given: dict[str, Any]) -> NeuroscopeConfig:
+    """The config that a command's flags mean; `given` holds those that were given. Raises UserError."""
+    given = dict(given)
+    chosen = {given.pop(name) for name in ("platform", "device") if name in given}
+    if len(chosen) > 1:
+        raise UsageError("--platform and --device say different things; they are one flag")
+    for name in chosen:
+        given["platform"] = platforms.parse(name)
+    preset, layer, width = (given.pop(name, None) for name in ("config", "sae_layer", "sae_width"))
+    return resolve(preset, {FIELDS.get(name, name): value for name, value in given.items()}, layer, width)
 
 
 def resolve(

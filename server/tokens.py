@@ -1,6 +1,7 @@
 """What one generated token looks like from outside: its events on the features port, its logprobs on the chat port."""
 
 from neuroscope_jax.engine.requests import GeneratedToken, TokenFeatures
+from neuroscope_jax.features.calibration import RARE
 from neuroscope_jax.features.events import ActiveFeature, FeatureActivation
 from server.schemas import TokenLogprob, TopLogprob
 from server.state import Labels, Tokenizer
@@ -40,9 +41,17 @@ def _entry(token_id: int, logprob: float, tokenizer: Tokenizer) -> tuple[str, fl
 
 
 def _labelled(features: TokenFeatures, labels: Labels) -> list[ActiveFeature]:
-    surprise = features.surprise or [None] * len(features.indices)
-    rows = zip(features.indices, features.activations, surprise, strict=True)
+    nothing = [None] * len(features.indices)
+    rows = zip(
+        features.indices, features.activations, features.surprise or nothing, features.firings or nothing, strict=True
+    )
     return [
-        ActiveFeature(index, labels.text(index), round(activation, DIGITS), None if z is None else round(z, DIGITS))
-        for index, activation, z in rows
+        ActiveFeature(
+            index=index,
+            label=labels.text(index),
+            activation=round(activation, DIGITS),
+            surprise=None if z is None else round(z, DIGITS),
+            calibration_firings=None if firings is None or firings >= RARE else firings,
+        )
+        for index, activation, z, firings in rows
     ]

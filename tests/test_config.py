@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from neuroscope_jax import config
-from neuroscope_jax.config import NeuroscopeConfig, build_config, load_preset
+from neuroscope_jax.config import CorpusSource, NeuroscopeConfig, build_config, load_preset
 from neuroscope_jax.errors import UserError
 
 
@@ -70,6 +70,36 @@ def test_a_toml_file_by_path(tmp_path: Path) -> None:
 def test_a_wrong_value_is_named_with_what_was_expected(field: str, value: object, expected: str) -> None:
     with pytest.raises(UserError) as caught:
         build_config({field: value}, "mine.toml")
+    assert expected in str(caught.value)
+
+
+def test_sources_of_a_corpus_are_tables(tmp_path: Path) -> None:
+    assert NeuroscopeConfig().corpus == (CorpusSource(dataset="Salesforce/wikitext", config="wikitext-103-raw-v1"),)
+    file = tmp_path / "mine.toml"
+    file.write_text('[[corpus]]\npath = "texts"\nweight = 2\n[[corpus]]\ndataset = "owner/rows"\ntext_field = "body"\n')
+    expected = CorpusSource(path="texts", weight=2.0), CorpusSource(dataset="owner/rows", text_field="body")
+    assert load_preset(str(file)).corpus == expected
+    assert build_config({"corpus": expected}).corpus == expected
+
+
+@pytest.mark.parametrize(
+    ("corpus", "expected"),
+    [
+        ([{"path": "x", "dataset": "y"}], "path = 'x' and dataset = 'y'; expected one of the two"),
+        ([{"split": "test"}], "path = None and dataset = None; expected one of the two"),
+        ([{"path": "x", "config": "y"}], "config is 'y' beside path = 'x'; only a dataset has one"),
+        ([{"path": "x", "weight": 0}], "weight is 0.0; expected a number above 0"),
+        ([{"path": "x", "weight": float("nan")}], "weight is nan; expected a number above 0"),
+        ([{"path": "x", "text_field": ""}], "text_field is empty"),
+        ([{"path": "x", "weigth": 1}], "mine.toml: corpus: unknown field 'weigth'; did you mean 'weight'?"),
+        ([{"path": "x"}, {"path": 3}], "mine.toml: corpus[1].path is 3; expected str"),
+        ({"path": "x"}, "mine.toml: corpus is {'path': 'x'}; expected one or more [[corpus]] tables"),
+        ([], "corpus (no flag) is (); expected one or more [[corpus]] tables"),
+    ],
+)
+def test_a_wrong_source_is_named_with_what_was_expected(corpus: object, expected: str) -> None:
+    with pytest.raises(UserError) as caught:
+        build_config({"corpus": corpus}, "mine.toml")
     assert expected in str(caught.value)
 
 

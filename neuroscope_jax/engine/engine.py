@@ -220,10 +220,13 @@ def _generated(
 
 def _features(tap: Tap, readout: Readout) -> TokenFeatures:
     kept = readout.activations > 0
+    firings, surprise = readout.firings[kept].tolist(), readout.surprise[kept].tolist()
+    known = [z if n else None for z, n in zip(surprise, firings, strict=True)]
     return TokenFeatures(
         layer=tap.layer,
         indices=tuple(readout.indices[kept].tolist()),
         activations=tuple(readout.activations[kept].tolist()),
-        surprise=tuple(readout.surprise[kept].tolist()) if tap.filter.calibrated else None,
+        surprise=tuple(known) if tap.filter.calibrated else None,
         filtered_count=int(readout.filtered_count),
+        firings=tuple(firings) if tap.filter.calibrated else None,
     )

@@ -2,15 +2,12 @@
 
 import dataclasses
 import logging
-import math
 from pathlib import Path
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
-import psutil
 
-from neuroscope_jax.config import DType, NeuroscopeConfig
+from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.engine.defaults import sampling_defaults
 from neuroscope_jax.engine.engine import JaxEngine
 from neuroscope_jax.engine.requests import SamplingOptions
@@ -19,15 +16,15 @@ from neuroscope_jax.features.calibration import FeatureStats, load_stats, stats_
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.labels import Labels, load_labels
 from neuroscope_jax.features.readout import Tap
+from neuroscope_jax.identity import identify
+from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import model_folder, sae_file
-from neuroscope_jax.models.registry import build_model, read_config
-from neuroscope_jax.models.weights import expected_shapes, load_weights
+from neuroscope_jax.models.weights import load_weights
+from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
 
 logger = logging.getLogger(__name__)
-
-MEMORY_SHARE = 0.7  # of physical memory that float32 weights may take before bfloat16 is chosen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +48,9 @@ def load(config: NeuroscopeConfig) -> Loaded:
     sampling = sampling_defaults(folder)
     if not tokenizer.has_chat_template:
         logger.warning("%s has no chat template; a base model? Chat will be refused: serve the -it model", folder)
-    model, dtype = _model(folder, config.dtype)
+    model, dtype = model_for(folder, config.dtype)
     config = dataclasses.replace(config, dtype=dtype, context_length=_context_length(config, model))
-    tap = _tap(config, sae_path, model)
+    tap = _tap(config, folder, sae_path, model)
     labels = load_labels(config, tap.sae.d_sae)
     if tokenizer.vocabulary_size > model.config.vocab_size:
         raise UserError(
@@ -77,35 +74,6 @@ def _start(engine: JaxEngine, folder: Path) -> None:
         raise UserError(f"{folder}: not enough memory; try --dtype bfloat16 or a shorter --context-length") from error
 
 
-def _model(folder: Path, dtype: DType) -> tuple[nn.Module, DType]:
-    hf_config = read_config(folder)
-    if dtype == "auto":
-        dtype = _choose_dtype(build_model(hf_config, jnp.float32))
-    return build_model(hf_config, jnp.dtype(dtype).type), dtype
-
-
-def _choose_dtype(model: nn.Module) -> DType:
-    """bfloat16 on accelerators; on CPU float32, the faster form there, unless it would crowd the memory."""
-    if jax.default_backend() != "cpu":
-        return "bfloat16"
-    needed = 4 * sum(math.prod(shape) for shape in expected_shapes(model).values())
-    memory = _memory()
-    if needed <= MEMORY_SHARE * memory:
-        return "float32"
-    logger.info(
-        "dtype: bfloat16, because float32 weights (%.1f GB) crowd %.1f GB of memory", needed / 1e9, memory / 1e9
-    )
-    return "bfloat16"
-
-
-def _memory() -> int:
-    """Bytes this process may use: the machine's, or what its container is allowed."""
-    limit = Path("/sys/fs/cgroup/memory.max")
-    allowed = limit.read_text().strip() if limit.is_file() else "max"
-    total = int(psutil.virtual_memory().total)
-    return min(total, int(allowed)) if allowed.isdigit() else total
-
-
 def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:
     most: int = model.config.max_position_embeddings
     if config.context_length > most:
@@ -113,7 +81,7 @@ def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:
     return min(config.context_length, most)
 
 
-def _tap(config: NeuroscopeConfig, sae_path: Path, model: nn.Module) -> Tap:
+def _tap(config: NeuroscopeConfig, folder: Path, sae_path: Path, model: nn.Module) -> Tap:
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:
         raise UserError(
@@ -123,15 +91,25 @@ def _tap(config: NeuroscopeConfig, sae_path: Path, model: nn.Module) -> Tap:
     sae = load_sae(sae_path, model.config.hidden_size, config.sae_input_norm)
     if config.top_k > sae.d_sae:
         raise UserError(f"--top-k {config.top_k}: this SAE has {sae.d_sae} features")
-    stats = _stats(config, sae.d_sae)
+    stats = _stats(config, folder, sae_path, sae)
     feature_filter = FeatureFilter.of(stats, sae.d_sae, config.feature_filter, config.filter_threshold)
+    if stats is not None:
+        hidden = int(feature_filter.suppressed.sum())
+        logger.info("feature filter: %s, %d of %d features suppressed", config.feature_filter, hidden, sae.d_sae)
     return Tap(sae=sae, filter=feature_filter, layer=config.target_layer, top_k=config.top_k)
 
 
-def _stats(config: NeuroscopeConfig, width: int) -> FeatureStats | None:
+def _stats(config: NeuroscopeConfig, folder: Path, sae_path: Path, sae: SparseAutoencoder) -> FeatureStats | None:
+    """The pair's statistics where there are any; says which."""
     path = stats_path(config)
-    if path.is_file() or config.calibration_path is not None:
-        return load_stats(path, config.sae_id, width)
-    if config.feature_filter != "none":
-        logger.info("no calibration data for this pair: the feature filter (%s) filters nothing", config.feature_filter)
-    return None
+    if config.calibration_path is None and not path.exists():
+        logger.info("calibration: none for this pair (no %s): no surprise in events, nothing is filtered", path)
+        return None
+    stats, provenance = load_stats(path, identify(config, folder, sae_path, sae.d_sae))
+    made_with = provenance.sae_input_norm
+    if made_with != sae.input_norm:
+        reason = f"made with input norm {made_with}, in use is {sae.input_norm}"
+        logger.warning("calibration: %s is left aside (%s): no surprise in events, nothing is filtered", path, reason)
+        return None
+    logger.info("calibration: %s, %d tokens", path, stats.tokens)
+    return stats

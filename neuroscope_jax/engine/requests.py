@@ -48,8 +48,9 @@ class TokenFeatures:
     layer: int
     indices: tuple[int, ...]
     activations: tuple[float, ...]
-    surprise: tuple[float, ...] | None  # z-scores; None without calibration statistics
+    surprise: tuple[float | None, ...] | None  # z-scores; None without calibration statistics, or where one never fired
     filtered_count: int  # active at this token and suppressed by the filter
+    firings: tuple[int, ...] | None = None  # of each feature in the calibration
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,8 @@ class ActiveFeature(msgspec.Struct, frozen=True, omit_defaults=True):
     index: int
     label: str
     activation: float
-    surprise: float | None = None  # absent without calibration statistics
+    surprise: float | None = None  # absent without calibration statistics, and where the feature never fired in them
+    calibration_firings: int | None = None  # only where there were so few that `surprise` says little
 
 
 class FeatureActivation(msgspec.Struct, frozen=True):

@@ -25,13 +25,14 @@ class Readout(PyTree):
     indices: Int[Array, " K"]
     activations: Float[Array, " K"]
     surprise: Float[Array, " K"]
+    firings: Int[Array, " K"]  # of each feature in the calibration
     filtered_count: Int[Array, ""]
 
 
 def read_out(tap: Tap, residual: Float[Array, " D"]) -> Readout:
     """Encode, suppress, rank, keep the top K; what the filter hides makes room for the next in line."""
     activations = tap.sae.encode(residual)
-    active, suppressed = activations > 0, tap.filter.suppressed()
+    active, suppressed = activations > 0, tap.filter.suppressed
     surprise = tap.filter.surprise(activations)
     rank = jnp.where(tap.filter.by_surprise, surprise, activations)
     with jax.named_scope("top_features"):
@@ -40,5 +41,6 @@ def read_out(tap: Tap, residual: Float[Array, " D"]) -> Readout:
         indices=indices,
         activations=jnp.where(suppressed[indices], 0.0, activations[indices]),
         surprise=surprise[indices],
+        firings=tap.filter.firings[indices],
         filtered_count=jnp.sum(active & suppressed),
     )

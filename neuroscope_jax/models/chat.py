@@ -1,8 +1,9 @@
 """Chat messages to token ids, with the checkpoint's own tokenizer and chat template."""
 
 import functools
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 
@@ -138,10 +139,21 @@ class ChatTokenizer:
         pieces = [text[i:j] for i, j in zip([0, *cuts], [*cuts, len(text)], strict=True)]
         return [i for piece in pieces for i in self._tokenizer.encode(piece, add_special_tokens=False).ids]
 
+    def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of texts of a corpus, BOS not added. What spells a control token is one: chats are stored like that."""
+        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids: control tokens are left out, bytes that are no UTF-8 become U+FFFD."""
         detokenizer = self.detokenizer()
         return "".join([*map(detokenizer.push, ids), detokenizer.flush()])
+
+    def spelled_out(self, ids: Iterable[int]) -> str:
+        """Text of ids for display: as `decode`, with control tokens by their names."""
+        parts = [[*group] for _, group in itertools.groupby(ids, lambda i: i in self.control_ids)]
+        return "".join(
+            "".join(map(self.token_text, part)) if part[0] in self.control_ids else self.decode(part) for part in parts
+        )
 
     def detokenizer(self) -> IncrementalDetokenizer:
         """A fresh one, for one answer."""
@@ -158,6 +170,11 @@ class ChatTokenizer:
             return f"<{token_id}>"
         text = self._bytes_of(token_id).decode("utf-8", "replace")
         return name if token_id in self.control_ids or "\ufffd" in text else text
+
+    def single_token(self, text: str) -> int:
+        """The id of the one token that is this text, -1 where there is none."""
+        ids = self.encode_documents([text])[0]
+        return ids[0] if len(ids) == 1 else -1
 
     def _render(self, messages: list[dict[str, str]]) -> str:
         if self._template_source is None:

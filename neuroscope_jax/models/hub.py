@@ -55,6 +55,12 @@ def sae_file(repo: str, path: str) -> Path:
     return _cached(repo, path) or pull_sae(repo, path)
 
 
+def revision(path: Path) -> str | None:
+    """The hub's commit that a file or folder of the Hugging Face cache belongs to, None for any other place."""
+    above = [path, *path.parents]
+    return next((folder.name for folder in above if folder.parent.name == "snapshots"), None)
+
+
 def pull(model_id: str) -> Path:
     """Download a checkpoint, or what changed of it, into the Hugging Face cache."""
     fetch = functools.partial(huggingface_hub.snapshot_download, model_id, allow_patterns=WANTED)

@@ -14,39 +14,43 @@ from huggingface_hub.errors import (
 
 from neuroscope_jax.errors import UserError
 
+FOR_A_MODEL = "or give a local folder, or try the bundled model: --config demo"
 
-def explain(repo: str, absent: list[str], error: Exception) -> UserError:
+
+def explain(repo: str, absent: list[str], error: Exception, otherwise: str = FOR_A_MODEL) -> UserError:
     """The message for an error of huggingface_hub; `absent` are the files that were to be had."""
+    return failure(repo, *_why_and_remedy(repo, absent, error), otherwise)
+
+
+def failure(repo: str, why: str, remedy: str, otherwise: str = FOR_A_MODEL) -> UserError:
+    """The three lines; `otherwise` is what helps whatever the reason."""
+    return UserError(f"Cannot get {repo} from {constants.ENDPOINT}.\nWhy: {why}.\nDo: {remedy}; {otherwise}.")
+
+
+def _why_and_remedy(repo: str, absent: list[str], error: Exception) -> tuple[str, str]:
     page = f"{constants.ENDPOINT}/{repo}"
     match error:
         case GatedRepoError():
-            return failure(repo, *_gated(page, error.response.status_code))
+            return _gated(page, error.response.status_code)
         case RepositoryNotFoundError():
             why = f"there is no such repository, or it is private (HTTP {error.response.status_code})"
-            return failure(repo, why, "check the name, or set HF_TOKEN if it is private")
+            return why, "check the name, or set HF_TOKEN if it is private"
         case HFValidationError():
-            return failure(repo, "this is neither an existing folder nor a hub id (owner/name)", "check the name")
+            return "this is neither an existing folder nor a hub id (owner/name)", "check the name"
         case OfflineModeIsEnabled() | LocalEntryNotFoundError() if constants.is_offline_mode():
             why = f"HF_HUB_OFFLINE is set, and the cache lacks {', '.join(absent)}"
-            return failure(repo, why, "run once without HF_HUB_OFFLINE")
+            return why, "run once without HF_HUB_OFFLINE"
         case EntryNotFoundError() if not isinstance(error, LocalEntryNotFoundError):
-            return failure(repo, f"it holds no {', '.join(absent)}", f"look at the files on {page}/tree/main")
+            return f"it holds no {', '.join(absent)}", f"look at the files on {page}/tree/main"
         case HfHubHTTPError() if error.response.status_code == 401:
-            return failure(repo, "the hub does not accept your token (401)", f"renew HF_TOKEN at {_tokens_page()}")
+            return "the hub does not accept your token (401)", f"renew HF_TOKEN at {_tokens_page()}"
         case HfHubHTTPError():
-            return failure(repo, f"the hub answered HTTP {error.response.status_code}", "try again later")
+            return f"the hub answered HTTP {error.response.status_code}", "try again later"
         case OSError() if error.errno is not None:
-            remedy = "make room, or set HF_HOME to another disk"
-            return failure(repo, f"{error.strerror} ({constants.HF_HUB_CACHE})", remedy)
+            return f"{error.strerror} ({constants.HF_HUB_CACHE})", "make room, or set HF_HOME to another disk"
     told = str(error).partition("\n")[0]
     why = f"no connection to {constants.ENDPOINT} ({type(error).__name__}: {told})"
-    return failure(repo, why, "check the network, HTTPS_PROXY and HF_ENDPOINT")
-
-
-def failure(repo: str, why: str, remedy: str) -> UserError:
-    """The three lines."""
-    alternatives = "or give a local folder, or try the bundled model: --config demo"
-    return UserError(f"Cannot get {repo} from {constants.ENDPOINT}.\nWhy: {why}.\nDo: {remedy}; {alternatives}.")
+    return why, "check the network, HTTPS_PROXY and HF_ENDPOINT"
 
 
 def _gated(page: str, status: int) -> tuple[str, str]:

@@ -9,6 +9,7 @@ What a family must offer, as a `flax.linen` module with fields `config` and `dty
 - a config with vocab_size, hidden_size, num_hidden_layers and max_position_embeddings.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,3 +40,8 @@ def build_model(config: Mapping[str, Any], dtype: DTypeLike) -> nn.Module:
         raise UserError(f"config.json: model_type is {family!r}; supported families: {', '.join(sorted(FAMILIES))}")
     read, module = FAMILIES[family]
     return module(config=read(config), dtype=dtype)
+
+
+def first_blocks(model: nn.Module, count: int) -> nn.Module:
+    """`model` cut after its first `count` blocks: what it returns is the residual stream there."""
+    return model.clone(config=dataclasses.replace(model.config, num_hidden_layers=count))

@@ -45,8 +45,16 @@ class Index(msgspec.Struct):
     weight_map: dict[str, str]
 
 
-def load_weights(folder: Path, model: nn.Module, dtype: DTypeLike) -> Params:
-    """Read a checkpoint into the "params" tree of `model`, every leaf in `dtype` on the default device.
+def load_weights(
+    folder: Path,
+    model: nn.Module,
+    dtype: DTypeLike,
+    part: nn.Module | None = None,
+    sharding: jax.sharding.Sharding | None = None,
+) -> Params:
+    """Read a checkpoint into the "params" tree of `model`, every leaf in `dtype` on the default device or `sharding`.
+
+    `part` is `model` without its later blocks: the checkpoint is checked whole, and only what `part` runs is read.
 
     One tensor at a time is read, moved and cast, so at no time is there a second copy of the model. bfloat16 to
     bfloat16 keeps every bit. Raises UserError naming the keys that are missing, unmatched, of a wrong shape or type,
@@ -57,8 +65,9 @@ def load_weights(folder: Path, model: nn.Module, dtype: DTypeLike) -> Params:
         stored.pop("lm_head.weight", None)  # the embedding once more
     _check_fit(folder, stored, expected)
     # The largest first: what is held besides the model itself is greatest while the model is smallest.
-    order = sorted(expected, key=lambda key: -math.prod(expected[key]))
-    leaves = {tree_path(key): _read(stored[key].file, key, dtype) for key in order}
+    needed = expected if part is None else expected_shapes(part, "__call__")
+    order = sorted(needed, key=lambda key: -math.prod(needed[key]))
+    leaves = {tree_path(key): _read(stored[key].file, key, dtype, sharding) for key in order}
     params: Params = flax.traverse_util.unflatten_dict(leaves)
     return params
 
@@ -80,11 +89,11 @@ def tree_path(key: str) -> tuple[str, ...]:
     return tuple(key.removeprefix("model.").replace("layers.", "layers_").split("."))
 
 
-def expected_shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Shape of every parameter of `model` by its Hugging Face key, found without computing anything."""
+def expected_shapes(model: nn.Module, method: str = "scores") -> dict[str, tuple[int, ...]]:
+    """Shape of every parameter that `method` touches by its Hugging Face key, found without computing anything."""
     ids = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     key = jax.ShapeDtypeStruct((2,), jnp.uint32)
-    tree = jax.eval_shape(lambda key, ids: model.init(key, ids, ids, method="scores")["params"], key, ids)
+    tree = jax.eval_shape(lambda key, ids: model.init(key, ids, ids, method=method)["params"], key, ids)
     return {hf_key(path): leaf.shape for path, leaf in flax.traverse_util.flatten_dict(tree).items()}
 
 
@@ -149,9 +158,9 @@ def _first(keys: list[str]) -> str:
     return ", ".join(sorted(keys)[:SHOWN]) + (", …" if len(keys) > SHOWN else "")
 
 
-def _read(file: Path, key: str, dtype: DTypeLike) -> jax.Array:
+def _read(file: Path, key: str, dtype: DTypeLike, sharding: jax.sharding.Sharding | None) -> jax.Array:
     # Opened anew for each tensor: while the file is open, the pages it was read from count as this process's memory.
     with safe_open(file, "np") as tensors:
         array = tensors.get_tensor(key)
     # Cast on the device: less to transfer, and several times faster than NumPy's own bfloat16 cast.
-    return jax.lax.convert_element_type(jax.device_put(array), dtype).block_until_ready()
+    return jax.lax.convert_element_type(jax.device_put(array, sharding), dtype).block_until_ready()

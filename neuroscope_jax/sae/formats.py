@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from neuroscope_jax.config import InputNorm
@@ -31,8 +31,10 @@ class EncoderWeights:
     input_scale: float | None = None  # the divisor, where input_norm is or may be "scalar"
 
 
-def load_sae(path: Path, d_model: int, input_norm: InputNorm = "auto") -> SparseAutoencoder:
-    """Read an SAE file and put its encoder on the default device.
+def load_sae(
+    path: Path, d_model: int, input_norm: InputNorm = "auto", sharding: jax.sharding.Sharding | None = None
+) -> SparseAutoencoder:
+    """Read an SAE file and put its encoder on the default device or `sharding`.
 
     Raises UserError for an unknown format, a broken file, or an SAE of another model's width.
     """
@@ -46,10 +48,10 @@ def load_sae(path: Path, d_model: int, input_norm: InputNorm = "auto") -> Sparse
     if norm == "scalar" and weights.input_scale is None:
         raise UserError(f"--sae-input-norm scalar: {path} carries no scalar; use auto, none or rms")
     return SparseAutoencoder(
-        encoder_rows=jnp.asarray(np.ascontiguousarray(weights.W_enc.T)),
-        b_enc=jnp.asarray(weights.b_enc),
-        threshold=jnp.asarray(weights.threshold),
-        input_scale=jnp.float32(weights.input_scale or 1.0),
+        encoder_rows=jax.device_put(np.ascontiguousarray(weights.W_enc.T), sharding),
+        b_enc=jax.device_put(weights.b_enc, sharding),
+        threshold=jax.device_put(weights.threshold, sharding),
+        input_scale=jax.device_put(np.float32(weights.input_scale or 1.0), sharding),
         input_norm=norm,
     )
 

@@ -10,6 +10,8 @@ import pytest
 from neuroscope_jax.engine import steps
 from neuroscope_jax.engine.requests import SamplingOptions
 from neuroscope_jax.engine.sampling import Sampling
+from neuroscope_jax.features.calibration import BINS, FeatureStats
+from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.models.gemma2 import Gemma2
 from tests.engine.conftest import CONFIG, D_SAE
 
@@ -30,6 +32,26 @@ def test_noop_hook_is_zero_cost(model, params, taps, state):
     for mark in ("sae_encode", "top_features", f"{D_SAE}x{CONFIG.hidden_size}"):
         assert mark in tapped
         assert mark not in bare
+
+
+def test_filters_are_arguments_of_the_step(model, params, taps, state):
+    """One program for every mode, threshold and calibration, which holds none of them, and no branch for each."""
+
+    def lowered(seed, mode):
+        count = np.random.default_rng(seed).integers(1, 100, D_SAE)
+        figures = count / 7
+        stats = FeatureStats(100, count, figures, figures, figures, np.zeros((D_SAE, BINS), np.int64))
+        calibrated = tuple(t.replace(filter=FeatureFilter.of(stats, D_SAE, mode, 0.1 * seed)) for t in taps)
+        return steps.decode_step.lower(model, params, calibrated, state, SAMPLING)
+
+    programs = [lowered(seed, mode) for seed, mode in enumerate(("none", "frequency", "surprise", "combined"))]
+    assert len({program.as_text() for program in programs}) == 1
+    program = steps.decode_step.lower(model, params, taps, state, SAMPLING).as_text()
+    assert program == programs[0].as_text()
+    lines = program.splitlines()
+    assert sum("dot_general" in line and f"{D_SAE}x{CONFIG.hidden_size}x" in line for line in lines) == len(taps)
+    assert sum("top_k(" in line and f"tensor<{D_SAE}x" in line for line in lines) == len(taps)
+    assert not [line for line in lines if "constant" in line and f"tensor<{D_SAE}x" in line]
 
 
 def test_the_cache_is_updated_in_place(model, params, taps, state):

@@ -1,0 +1,133 @@
+"""One dtype of this project's corpus pass: as `calibrate run` does it, then its step beside the bare forward."""
+
+import dataclasses
+import functools
+import math
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.corpus_results import OurPass, Passed, PassPlan
+from benchmarks.memory import forget_peak, peak_bytes
+from benchmarks.processes import answer
+from benchmarks.prompts import BOS
+from neuroscope_jax import platforms
+from neuroscope_jax.corpus import samples
+from neuroscope_jax.corpus.checkpoint import Checkpoints
+from neuroscope_jax.corpus.run import Pass, rows_a_device, run
+from neuroscope_jax.corpus.samples import STRIDE, Texts
+from neuroscope_jax.corpus.state import Batch
+from neuroscope_jax.corpus.step import (
+    EVERYWHERE,
+    SPLIT,
+    corpus_step,
+    empty_states,
+    local_mesh,
+    replicated,
+    residual_after,
+    split,
+)
+from neuroscope_jax.corpus.structure import Structure
+from neuroscope_jax.models.registry import build_model, first_blocks, read_config
+from neuroscope_jax.models.weights import load_weights
+from neuroscope_jax.sae.formats import load_sae
+
+SEED = 0
+# delphi knows no structure but what its reader takes out: here BOS alone, so that both count the same tokens.
+ONLY_BOS = Structure(BOS, frozenset({BOS}), start_of_turn=-1, end_of_turn=-1, newline=-1, model=-1)
+
+
+def measure(plan: PassPlan) -> OurPass:
+    """The pass over half of the samples, over all of them, and the cost of collecting batch by batch."""
+    device = platforms.choose(plan.platform)
+    mesh = local_mesh()
+    work = _work(plan, mesh)
+    rows = rows_a_device(work.sae) * mesh.size
+    batches = np.arange(len(work.samples)).reshape(-1, math.gcd(rows, len(work.samples)))
+    steps = Steps(work, mesh)
+    steps.bare(steps.batch(batches[0]))
+    steps.full(steps.batch(batches[0]))
+    half = _passed(work, len(work.samples) // 2, mesh, device)
+    whole = _passed(work, len(work.samples), mesh, device)
+    bare, full = steps.by_turns(batches)
+    return OurPass(half, whole, batches.shape[1], bare, full, steps.state_bytes)
+
+
+class Steps:
+    """The two programs that are compared, each waited for."""
+
+    def __init__(self, work: Pass, mesh: jax.sharding.Mesh) -> None:
+        self._work, self._mesh = work, mesh
+        forward = functools.partial(residual_after, work.model)
+        self._bare = jax.jit(jax.shard_map(forward, mesh=mesh, in_specs=(EVERYWHERE, SPLIT), out_specs=SPLIT))
+        self._states = empty_states(mesh, work.sae.d_sae)
+        self.state_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(self._states))
+
+    def batch(self, numbers: np.ndarray) -> Batch:
+        """The samples of these numbers on the devices."""
+        rows = samples.rows(self._work.texts, self._work.samples, self._work.structure, numbers)
+        batch: Batch = jax.device_put(Batch(**dataclasses.asdict(rows)), split(self._mesh))
+        return batch
+
+    def bare(self, batch: Batch) -> None:
+        """The blocks up to the tapped one."""
+        self._bare(self._work.params, batch.ids).block_until_ready()
+
+    def full(self, batch: Batch) -> None:
+        """The same, the SAE, statistics and examples."""
+        work = self._work
+        self._states, seen = corpus_step(work.model, work.params, work.sae, self._states, batch, work.seed, self._mesh)
+        jax.block_until_ready((self._states, seen))
+
+    def by_turns(self, batches: np.ndarray) -> tuple[list[float], list[float]]:
+        """Seconds of both for every batch; neither always follows the other."""
+        taken: dict[Callable[[Batch], None], list[float]] = {self.bare: [], self.full: []}
+        order = list(taken)
+        for numbers in batches:
+            batch = self.batch(numbers)
+            for step in order:
+                began = time.perf_counter()
+                step(batch)
+                taken[step].append(time.perf_counter() - began)
+            order.reverse()
+        return taken[self.bare], taken[self.full]
+
+
+def _work(plan: PassPlan, mesh: jax.sharding.Mesh) -> Pass:
+    """Everything loaded, each sample a document of its own."""
+    folder, ids = Path(plan.folder), np.load(plan.samples)
+    whole = build_model(read_config(folder), jnp.dtype(plan.dtype).type)
+    model = first_blocks(whole, plan.layer + 1)
+    params = load_weights(folder, whole, whole.dtype, model, replicated(mesh))
+    sae = load_sae(Path(plan.sae), whole.config.hidden_size, sharding=replicated(mesh))
+    begins = np.arange(len(ids) + 1) * STRIDE
+    return Pass(
+        model=model,
+        params=params,
+        sae=sae,
+        texts=Texts(np.ascontiguousarray(ids[:, 1:]).reshape(-1), begins),
+        samples=samples.choose(begins, len(ids), SEED),
+        structure=ONLY_BOS,
+        seed=SEED,
+    )
+
+
+def _passed(work: Pass, count: int, mesh: jax.sharding.Mesh, device: jax.Device) -> Passed:
+    """The first `count` samples, as a calibration runs them."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoints = Checkpoints(Path(folder))
+        forget_peak()
+        began = time.perf_counter()
+        collected = run(work, np.arange(count), mesh, checkpoints, every=math.inf)
+        seconds = time.perf_counter() - began
+        checkpoints.close()
+    return Passed(count * samples.LENGTH, seconds, peak_bytes(device), int(collected.count.sum()))
+
+
+if __name__ == "__main__":
+    answer(measure, PassPlan)

@@ -1,0 +1,1 @@
+"""Corpora: where texts come from, and the passes over them."""

@@ -1,0 +1,173 @@
+"""The commands that run the model over a corpus: `calibrate run` and `calibrate merge`."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuroscope_jax import flags
+from neuroscope_jax.config import DType, InputNorm, NeuroscopeConfig
+from neuroscope_jax.errors import UserError
+from neuroscope_jax.logs import LogLevel, log_to_stderr
+
+if TYPE_CHECKING:
+    from neuroscope_jax.corpus.hosts import Hosts
+    from neuroscope_jax.corpus.output import Files
+
+DEFAULTS = {**dataclasses.asdict(NeuroscopeConfig()), "sae_width": "16k"}
+SHOWN = {"model": DEFAULTS["model_id"], "sae": DEFAULTS["sae_repo"], "sae_layer": DEFAULTS["target_layer"]}
+
+
+@flags.command(**DEFAULTS, **SHOWN)
+def run(
+    *,
+    config: str | None = None,
+    model: str | None = None,
+    sae: str | None = None,
+    sae_layer: int | None = None,
+    sae_width: str | None = None,
+    sae_path: str | None = None,
+    sae_local_path: str | None = None,
+    sae_input_norm: InputNorm | None = None,
+    corpus_path: str | None = None,
+    samples: int = 1000,
+    seed: int = 0,
+    output: str | None = None,
+    platform: str | None = None,
+    device: str | None = None,
+    dtype: DType | None = None,
+    distributed: bool = False,
+    coordinator: str | None = None,
+    processes: int | None = None,
+    process: int | None = None,
+    run_folder: str | None = None,
+    restart: bool = False,
+    save_every: float = 60.0,
+    log_level: LogLevel = "info",
+) -> str:
+    """Run the model and SAE over a corpus: statistics and the best examples of every feature.
+
+    Killed at any moment, the same command goes on from the last saved state.
+
+    Args:
+        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
+        model: hub id or local folder of a checkpoint in Hugging Face layout
+        sae: hub id or local folder of an SAE release
+        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
+        sae_width: number of features, as the release writes it (16k, 65k, ...)
+        sae_path: SAE file within the release, instead of layer and width
+        sae_local_path: SAE file on this machine, instead of a release
+        sae_input_norm: how the residual is scaled before the SAE; auto takes what the release was trained for
+        corpus_path: file or folder of .txt, .jsonl(.gz) or .parquet; without it the config's sources (WikiText-103)
+        samples: stretches of at most 127 tokens to read, spread over the documents
+        seed: of the choice of stretches and of the random examples
+        output: statistics file to write, examples go beside it; without it where `serve` looks for them
+        platform: auto, cpu, gpu or tpu; all devices of it work in parallel
+        device: the same as --platform
+        dtype: of the weights; auto takes float32 on CPU where it fits in memory, else bfloat16
+        distributed: this is one of several hosts that read the corpus together
+        coordinator: HOST:PORT of the first host, where JAX does not know it (it does on TPU pods and under Slurm)
+        processes: how many hosts there are, where JAX does not know it
+        process: number of this host, from 0, where JAX does not know it
+        run_folder: where the unfinished pass is kept, instead of the cache folder
+        restart: begin anew instead of going on with an unfinished pass
+        save_every: seconds between two saved states
+        log_level: how much is logged to stderr
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    log_to_stderr(log_level)
+    _check(samples, save_every, seed, distributed, (coordinator, processes, process))
+    hosts = _joined(distributed, coordinator, processes, process)
+    resolved = _config(given)
+    from neuroscope_jax import platforms
+
+    platforms.choose(resolved.platform)
+    # Only now: these touch JAX, and must find the platform chosen.
+    from neuroscope_jax.corpus.calibrate import Options, calibrate
+
+    folder = Path(run_folder) if run_folder else None
+    files = _files(output, resolved)
+    options = Options(corpus_path, samples, seed, files, folder, restart, save_every, hosts)
+    return _report(calibrate(resolved, options), files, resolved)
+
+
+@flags.command(**DEFAULTS, **SHOWN)
+def merge(
+    *shards: str,
+    config: str | None = None,
+    model: str | None = None,
+    sae: str | None = None,
+    sae_layer: int | None = None,
+    sae_width: str | None = None,
+    sae_path: str | None = None,
+    sae_local_path: str | None = None,
+    output: str | None = None,
+    log_level: LogLevel = "info",
+) -> str:
+    """Put the shards of `calibrate run --distributed` together, where the hosts share no folder.
+
+    Args:
+        shards: the files that the hosts wrote, all of them
+        config: the pair's preset or .toml file, as it was for the run
+        model: hub id or local folder of the checkpoint, as it was for the run
+        sae: hub id or local folder of the SAE release
+        sae_layer: block whose output the SAE reads
+        sae_width: number of features, as the release writes it
+        sae_path: SAE file within the release
+        sae_local_path: SAE file on this machine
+        output: statistics file to write, examples go beside it; without it where `serve` looks for them
+        log_level: how much is logged to stderr
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    log_to_stderr(log_level)
+    resolved = dataclasses.replace(_config(given), platform="cpu")
+    from neuroscope_jax import platforms
+
+    platforms.choose(resolved.platform)
+    from neuroscope_jax.corpus import calibrate
+
+    files = _files(output, resolved)
+    return _report(calibrate.merge(resolved, [Path(shard) for shard in shards], files), files, resolved)
+
+
+def _config(given: dict[str, Any]) -> NeuroscopeConfig:
+    """The config of those flags that belong to it."""
+    from neuroscope_jax import pairs
+
+    of_pair = (*pairs.FIELDS, *DEFAULTS, "config", "sae_layer", "device")
+    return pairs.from_flags({name: value for name, value in given.items() if name in of_pair})
+
+
+def _check(samples: int, save_every: float, seed: int, distributed: bool, hosts: tuple[object, ...]) -> None:
+    if not 1 <= samples < 2**24:
+        raise flags.UsageError(f"--samples {samples}: expected from 1 to {2**24 - 1:,}")
+    if not 0 <= seed < 2**32:
+        raise flags.UsageError(f"--seed {seed}: expected from 0 to {2**32 - 1}")
+    if save_every < 0:
+        raise flags.UsageError(f"--save-every {save_every}: expected 0 or more seconds")
+    if not distributed and any(value is not None for value in hosts):
+        raise flags.UsageError("--coordinator, --processes and --process belong to --distributed, which is not given")
+
+
+def _joined(distributed: bool, coordinator: str | None, processes: int | None, process: int | None) -> "Hosts":
+    from neuroscope_jax.corpus.hosts import Hosts, join
+
+    return join(coordinator, processes, process) if distributed else Hosts()
+
+
+def _files(output: str | None, config: NeuroscopeConfig) -> "Files":
+    from neuroscope_jax.corpus.output import Files
+    from neuroscope_jax.features.calibration import cached_stats_path
+
+    if output is None:
+        return Files(cached_stats_path(config))
+    if not output.endswith(".json"):
+        raise UserError(f"--output {output}: expected a name that ends in .json; examples are written beside it")
+    return Files(Path(output))
+
+
+def _report(written: list[Path], files: "Files", config: NeuroscopeConfig) -> str:
+    """The summary of a finished pass, and what was written."""
+    from neuroscope_jax.features.commands import shown
+
+    paths = [str(path) for path in written]
+    return "\n".join([*([shown(files.stats, config), ""] if files.stats in written else []), "written:", *paths])

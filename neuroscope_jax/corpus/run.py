@@ -1,0 +1,85 @@
+"""One pass over the samples of this host: batches to the devices, the state to disk now and then, the result back.
+
+rows of batch i+1 are put together while the devices work on batch i
+"""
+
+import dataclasses
+import time
+
+import flax.linen as nn
+import jax
+import numpy as np
+from jaxtyping import Int
+
+from neuroscope_jax.corpus import samples as samples_module
+from neuroscope_jax.corpus.checkpoint import Checkpoints
+from neuroscope_jax.corpus.collected import Collected, collect
+from neuroscope_jax.corpus.progress import progress
+from neuroscope_jax.corpus.samples import LENGTH, Samples, Texts
+from neuroscope_jax.corpus.state import Batch
+from neuroscope_jax.corpus.step import corpus_step, empty_states, split
+from neuroscope_jax.corpus.structure import Structure
+from neuroscope_jax.models.weights import Params
+from neuroscope_jax.sae.autoencoder import SparseAutoencoder
+
+ACTIVATIONS = 1 << 27  # bytes of one batch's [B, T, E] on a device at most
+MOST_ROWS = {"cpu": 16}  # a CPU gains nothing from more; elsewhere the bytes decide
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """What is run over what."""
+
+    model: nn.Module  # ends at the tapped block
+    params: Params
+    sae: SparseAutoencoder
+    texts: Texts
+    samples: Samples
+    structure: Structure
+    seed: int
+
+
+def rows_a_device(sae: SparseAutoencoder) -> int:
+    """Samples a device takes at once."""
+    fitting = max(1, ACTIVATIONS // (4 * LENGTH * sae.d_sae))
+    return min(fitting, MOST_ROWS.get(jax.default_backend(), fitting))
+
+
+def run(
+    work: Pass, numbers: Int[np.ndarray, " n"], mesh: jax.sharding.Mesh, checkpoints: Checkpoints, every: float
+) -> Collected:
+    """Count in the samples of these numbers, going on from the last saved state; saves one every `every` seconds.
+
+    Raises UserError where a state cannot be saved or is damaged.
+    """
+    done, states = checkpoints.restore(empty_states(mesh, work.sae.d_sae))
+    batches = _batches(numbers, rows_a_device(work.sae) * mesh.size)
+    saved = time.monotonic()
+    with progress("corpus pass", int(work.samples.length[numbers].sum()), "tokens") as bar:
+        bar.update(int(work.samples.length[numbers[: done * batches.shape[1]]].sum()))
+        seen = None
+        for number in range(done, len(batches)):
+            batch, tokens = _batch(work, batches[number], mesh)
+            if seen is not None:  # wait for the batch before the last: one is in work while the next is put together
+                bar.set_postfix_str(f"{int(seen):,} features seen")
+            states, seen = corpus_step(work.model, work.params, work.sae, states, batch, work.seed, mesh)
+            bar.update(tokens)
+            if time.monotonic() - saved > every and number + 1 < len(batches):
+                checkpoints.save(number + 1, states)
+                saved = time.monotonic()
+    if done < len(batches):
+        checkpoints.save(len(batches), states)  # so that trouble with the results costs no work
+    return collect(states)
+
+
+def _batches(numbers: Int[np.ndarray, " n"], rows: int) -> Int[np.ndarray, "batches rows"]:
+    """The numbers in lots of `rows`, the last one filled up with -1."""
+    count = -(-len(numbers) // rows)
+    return np.pad(numbers, (0, count * rows - len(numbers)), constant_values=-1).reshape(count, rows)
+
+
+def _batch(work: Pass, numbers: Int[np.ndarray, " B"], mesh: jax.sharding.Mesh) -> tuple[Batch, int]:
+    """Rows on the devices, and how many tokens they hold."""
+    rows = samples_module.rows(work.texts, work.samples, work.structure, numbers)
+    batch = jax.device_put(Batch(**{f.name: getattr(rows, f.name) for f in dataclasses.fields(rows)}), split(mesh))
+    return batch, int(work.samples.length[numbers[numbers >= 0]].sum())

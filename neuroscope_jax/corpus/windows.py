@@ -1,0 +1,28 @@
+"""A pool of windows of the corpus, each with one bit a feature: whether it fires anywhere in the window.
+
+Whoever needs text on which a feature is silent draws from it: a 0 is verified over the whole window.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, UInt32
+
+BITS = 32
+WIDTH = 25  # tokens of a window: 12 before, one, 12 after, as in the examples
+PLACES = 4096  # windows in the pool
+
+
+def empty_pool(places: int, features: int) -> UInt32[Array, "W words"]:
+    """All bits 0."""
+    return jnp.zeros((places, -(-features // BITS)), jnp.uint32)
+
+
+def with_fired(
+    pool: UInt32[Array, "W words"], activations: Float[Array, "B T E"], slot: Int[Array, " B"], start: Int[Array, " B"]
+) -> UInt32[Array, "W words"]:
+    """The pool with the windows of a batch filled in; a row with slot -1 has none. `start` is a place in its row."""
+    places = jnp.arange(activations.shape[1])
+    inside = (places >= start[:, None]) & (places < start[:, None] + WIDTH)
+    fired = jnp.any((activations > 0) & inside[:, :, None], axis=1)
+    spread = jnp.pad(fired, ((0, 0), (0, pool.shape[1] * BITS - fired.shape[1]))).reshape(len(slot), -1, BITS)
+    words = jnp.sum(spread.astype(jnp.uint32) << jnp.arange(BITS, dtype=jnp.uint32), axis=2, dtype=jnp.uint32)
+    return pool.at[jnp.where(slot < 0, pool.shape[0], slot)].set(words, mode="drop")

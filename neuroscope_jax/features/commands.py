@@ -1,0 +1,94 @@
+"""`calibrate show`."""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import msgspec
+
+from neuroscope_jax import flags
+from neuroscope_jax.config import NeuroscopeConfig, load_preset, preset_names
+from neuroscope_jax.errors import UserError
+from neuroscope_jax.features.calibration import Provenance, read_stats, stats_path
+from neuroscope_jax.features.labels import Labels, load_labels
+from neuroscope_jax.features.plot import save_plot
+from neuroscope_jax.features.report import as_text
+from neuroscope_jax.features.summary import summarise
+
+TOP = 20  # features listed
+DEFAULTS = {**dataclasses.asdict(NeuroscopeConfig()), "sae_width": "16k"}
+SHOWN = {"model": DEFAULTS["model_id"], "sae": DEFAULTS["sae_repo"], "sae_layer": DEFAULTS["target_layer"]}
+
+
+@flags.command(**DEFAULTS, **SHOWN)
+def show(
+    *,
+    stats: str | None = None,
+    top: int = TOP,
+    json: bool = False,
+    plot: str | None = None,
+    config: str | None = None,
+    model: str | None = None,
+    sae: str | None = None,
+    sae_layer: int | None = None,
+    sae_width: str | None = None,
+    sae_path: str | None = None,
+    sae_local_path: str | None = None,
+    filter_threshold: float | None = None,
+) -> str:
+    """Calibration statistics: where they come from, L0, dead and dense features, the densest ones by name.
+
+    Without --stats: the file that `serve` with the same flags would use.
+
+    Args:
+        stats: a statistics file
+        top: how many features to list, highest firing rate first
+        json: print JSON instead of text
+        plot: also draw densities and L0 to this file; needs the extra `plot`
+        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
+        model: hub id or local folder of a checkpoint in Hugging Face layout
+        sae: hub id or local folder of an SAE release
+        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
+        sae_width: number of features, as the release writes it (16k, 65k, ...)
+        sae_path: SAE file within the release, instead of layer and width
+        sae_local_path: SAE file on this machine, instead of a release
+        filter_threshold: firing rate above which a feature counts as always on
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    for name in ("top", "json", "plot"):
+        given.pop(name, None)
+    if top < 0:
+        raise UserError(f"--top {top}: expected 0 or more")
+    if stats is not None:
+        given["calibration_path"] = given.pop("stats")
+    from neuroscope_jax import pairs  # brings JAX in, which other commands and --help do without
+
+    resolved = pairs.from_flags(given)
+    path = stats_path(resolved)
+    if stats is None and not path.exists():
+        raise UserError(
+            f"no statistics of {resolved.sae_id} on {resolved.model_id}: there is no {path}; "
+            "make them with `neuroscope_jax calibrate run`, or name a file with --stats"
+        )
+    return shown(path, resolved, top, json, Path(plot) if plot else None)
+
+
+def shown(path: Path, config: NeuroscopeConfig, top: int = TOP, json: bool = False, plot: Path | None = None) -> str:
+    """The summary of a statistics file as text that stdout can take, or as JSON; drawn to `plot` as well."""
+    stats, provenance = read_stats(path)
+    summary = summarise(stats, provenance, _labels(config, provenance), top, config.filter_threshold)
+    if plot is not None:
+        save_plot(summary, plot)
+    if json:
+        return msgspec.json.format(msgspec.json.encode(summary)).decode()
+    encoding = sys.stdout.encoding or "utf-8"
+    return as_text(summary).encode(encoding, "replace").decode(encoding)
+
+
+def _labels(config: NeuroscopeConfig, provenance: Provenance) -> Labels:
+    """Of the SAE the statistics belong to, which need not be the config's where a file was named."""
+    sae_id, width = provenance.pair.sae_id, provenance.pair.width
+    for known in (config, *map(load_preset, preset_names())):
+        if known.sae_id == sae_id:
+            return load_labels(known, width)
+    return Labels(sae_id, width, "numeric", {})
