@@ -6,14 +6,10 @@ import os
 import tempfile
 from typing import Literal
 
-# XLA:CPU calls every program it takes from the compile cache unsafe, for want of features that are its own hints and no
-# CPU's (openxla/xla#44565): several long lines on stderr at each start. Read when jaxlib is loaded.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import jax
 
-import jax  # noqa: E402
-
-from neuroscope_jax.config import Platform, cache_folder  # noqa: E402
-from neuroscope_jax.errors import UserError  # noqa: E402
+from neuroscope_jax.config import Platform, cache_folder
+from neuroscope_jax.errors import UserError
 
 logger = logging.getLogger(__name__)
 

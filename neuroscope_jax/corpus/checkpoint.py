@@ -1,7 +1,13 @@
 """The state of an unfinished pass on disk, kept by Orbax: what was counted, and how many batches that were."""
 
+import contextlib
 import logging
+import os
+import re
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,7 +29,11 @@ class Checkpoints:
             primary_host=here, active_processes={here}, barrier_sync_key_prefix=f"host{here}"
         )  # every host saves its own
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=1, enable_async_checkpointing=False, multiprocessing_options=alone, create=False
+            max_to_keep=1,
+            cleanup_tmp_directories=True,  # what a kill in the middle of a save left
+            enable_async_checkpointing=False,
+            multiprocessing_options=alone,
+            create=False,
         )
         self._args, self._folder = ocp.args, folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,12 +41,13 @@ class Checkpoints:
 
     def save(self, batches: int, states: CorpusState) -> None:
         """Keep the states after `batches` batches. Raises UserError where they cannot be written."""
-        tree = jax.tree.map(np.asarray, jax.device_get(_plain(states)))
+        leaves = {name: np.asarray(leaf) for name, leaf in _by_name(jax.device_get(states)).items()}
         try:
-            self._manager.save(batches, args=self._args.StandardSave(tree))
+            with _told_once():
+                self._manager.save(batches, args=self._args.StandardSave(leaves))
         except Exception as error:  # Orbax and TensorStore raise several kinds
             raise UserError(
-                f"{self._folder}: the state of the pass cannot be saved ({_first_line(error)}). The last saved state "
+                f"{self._folder}: the state of the pass cannot be saved ({_reason(error)}). The last saved state "
                 "is untouched: make room, then run the same command again to go on from there"
             ) from error
 
@@ -48,16 +59,15 @@ class Checkpoints:
         batches = self._manager.latest_step()
         if batches is None:
             return 0, like
-        shapes = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), _plain(like))
+        expected = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in _by_name(like).items()}
         try:
-            tree = self._manager.restore(batches, args=self._args.StandardRestore(shapes))
+            leaves = self._manager.restore(batches, args=self._args.StandardRestore(expected))
         except Exception as error:
             raise UserError(
-                f"{self._folder}: the saved state of this pass is damaged ({_first_line(error)}); "
+                f"{self._folder}: the saved state of this pass is damaged ({_reason(error)}); "
                 "delete the folder, or give --restart, to begin anew"
             ) from error
-        leaves = jax.tree.leaves(tree)
-        placed = [jax.device_put(x, old.sharding) for x, old in zip(leaves, jax.tree.leaves(like), strict=True)]
+        placed = [jax.device_put(leaves[name], old.sharding) for name, old in _by_name(like).items()]
         return batches, jax.tree.unflatten(jax.tree.structure(like), placed)
 
     def close(self) -> None:
@@ -65,13 +75,27 @@ class Checkpoints:
         self._manager.close()
 
 
-def _plain(states: CorpusState) -> dict[str, object]:
-    """As nested dicts, which is what Orbax names on disk."""
-    from flax import serialization
+def _by_name(states: CorpusState) -> dict[str, Any]:
+    """Every leaf under the name of its place."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="-"): leaf for path, leaf in jax.tree.leaves_with_path(states)
+    }
 
-    plain: dict[str, object] = serialization.to_state_dict(states)
-    return plain
+
+@contextlib.contextmanager
+def _told_once() -> Iterator[None]:
+    """Orbax's threads log and print the traceback of the very error that it then raises here."""
+    log = logging.getLogger("absl")
+    earlier, threading.excepthook = (threading.excepthook, log.disabled), lambda _: None
+    log.disabled = True
+    try:
+        yield
+    finally:
+        threading.excepthook, log.disabled = earlier
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+def _reason(error: Exception) -> str:
+    """The system's own words where TensorStore's long message holds an error code, else its first line."""
+    text = str(error).strip() or type(error).__name__
+    code = re.search(r"os_error_code='?(\d+)", text)
+    return os.strerror(int(code[1])) if code else text.splitlines()[0][:200]

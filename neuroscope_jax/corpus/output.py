@@ -78,7 +78,7 @@ def _rows(examples: list[Example], passages: Passages, tokenizer: ChatTokenizer)
     document = np.array([e.document for e in examples], np.int64)
     offset = np.array([e.offset for e in examples], np.int64)
     return [
-        {**dataclasses.asdict(example), **_context(window.tolist(), example.kind != "held_out", tokenizer)}
+        {**vars(example), **_context(window.tolist(), example.kind != "held_out", tokenizer)}
         | {"sample": example.offset // STRIDE}
         for example, window in zip(examples, passages.windows(document, offset), strict=True)
     ]

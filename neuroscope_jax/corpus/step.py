@@ -9,6 +9,7 @@ import functools
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int
 
@@ -23,7 +24,7 @@ EVERYWHERE, SPLIT = PartitionSpec(), PartitionSpec(AXIS)
 
 def local_mesh() -> Mesh:
     """All devices of this process in a row."""
-    return jax.make_mesh((jax.local_device_count(),), (AXIS,), devices=jax.local_devices())
+    return Mesh(np.array(jax.local_devices()), (AXIS,))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

@@ -2,9 +2,12 @@
 
 import argparse
 import dataclasses
+import gzip
 import json
 import logging
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from itertools import islice
@@ -16,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from tokenizers import Tokenizer
 
+from neuroscope_jax.config import load_preset
 from neuroscope_jax.demo import examples, export, readme, residuals, tokenizer, train_model, train_sae
 from neuroscope_jax.demo.batches import pool
 from neuroscope_jax.demo.evidence import describe, firings
@@ -23,6 +27,9 @@ from neuroscope_jax.demo.held_out import QUESTIONS, accuracy
 from neuroscope_jax.demo.labels import Labeller
 from neuroscope_jax.demo.measure import measure
 from neuroscope_jax.demo.text import chats, render
+from neuroscope_jax.features.calibration import read_stats, save_stats
+from neuroscope_jax.flags import flag
+from neuroscope_jax.models import hub
 from neuroscope_jax.models.gemma2 import Gemma2
 from neuroscope_jax.models.weights import Params, load_weights
 
@@ -33,6 +40,7 @@ MODEL_POOLS = 24
 SAE_SEED, SAE_POOLS, SAE_STEPS, SAE_TUNING_STEPS = 500_000, 5, 2000, 500
 HELD_OUT_SEED, HELD_OUT_CHATS = 900_000, 9_000
 LABEL_SEED, LABEL_CHATS = 700_000, 10_000
+CORPUS_SEED, CORPUS_CHATS = 800_000, 5_000
 
 
 @dataclasses.dataclass
@@ -126,11 +134,35 @@ def make_labels(shop: Workshop) -> dict[str, Any]:
     return {"labels": len(entries), "tokens": len(found.x), "coverage": coverage, "precision": precision, "fits": fits}
 
 
+def make_corpus(shop: Workshop) -> dict[str, Any]:
+    """Write the chats that `calibrate run --config demo` reads."""
+    lines = (json.dumps({"text": render(chat)}) + "\n" for chat in islice(chats(CORPUS_SEED), CORPUS_CHATS))
+    packed = gzip.compress("".join(lines).encode(), mtime=0)
+    (shop.pair / "corpus.jsonl.gz").write_bytes(packed)
+    return {"chats": CORPUS_CHATS, "bytes": len(packed)}
+
+
+def make_statistics(shop: Workshop) -> dict[str, Any]:
+    """Calibrate over the whole corpus, with the command that anybody has."""
+    here = {"model": shop.model, "sae_local_path": shop.sae, "corpus_path": shop.pair / "corpus.jsonl.gz"}
+    stats = shop.work / "stats.json"
+    given = {**here, "config": "demo", "samples": 100 * CORPUS_CHATS, "output": stats, "platform": "cpu"}
+    flags = [word for name, value in given.items() for word in (flag(name), str(value))]
+    subprocess.run([sys.executable, "-m", "neuroscope_jax", "calibrate", "run", *flags], check=True)
+    found, provenance = read_stats(stats)
+    pair = dataclasses.replace(provenance.pair, model_id=hub.DEMO, sae_id=load_preset(hub.DEMO).sae_id)
+    named = dataclasses.replace(provenance, pair=pair, corpus=hub.DEMO)
+    save_stats(shop.pair / "stats.json", found, named)
+    return {"tokens": found.tokens, "samples": named.samples, "l0": found.l0, "dead": int((found.count == 0).sum())}
+
+
 STAGES: dict[str, Callable[[Workshop], dict[str, Any]]] = {
     "tokenizer": make_tokenizer,
     "model": make_model,
     "sae": make_sae,
     "labels": make_labels,
+    "corpus": make_corpus,
+    "statistics": make_statistics,
 }
 
 

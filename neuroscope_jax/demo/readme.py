@@ -52,6 +52,11 @@ the feature's strongest examples, the share of its strong activation that the de
 how often it fires where the description holds (mean {precision:.0%}) and how many of the saved examples it fits
 (mean {fits:.0%}).
 
+## Corpus and statistics (`pair/corpus.jsonl.gz`, `pair/stats.json`, {corpus_mb:.1f} MB)
+
+{corpus_chats:,} chats of their own seed, read by `calibrate run --config demo`; over their {corpus_tokens:,} tokens L0
+is {corpus_l0:.1f} and {corpus_dead:,} features never fire.
+
 ## Time
 
 {stages}
@@ -103,6 +108,11 @@ def write(path: Path, pair: Path, figures: Mapping[str, Mapping[str, Any]]) -> N
         coverage=labels["coverage"],
         precision=labels["precision"],
         fits=labels["fits"],
+        corpus_mb=size_mb(pair / "corpus.jsonl.gz") + size_mb(pair / "stats.json"),
+        corpus_chats=figures["corpus"]["chats"],
+        corpus_tokens=figures["statistics"]["tokens"],
+        corpus_l0=figures["statistics"]["l0"],
+        corpus_dead=figures["statistics"]["dead"],
         stages="\n".join(f"- {name}: {stage['minutes']:.1f} minutes" for name, stage in figures.items()),
     )
     path.write_text(page, encoding="utf-8")

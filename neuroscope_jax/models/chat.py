@@ -1,7 +1,6 @@
 """Chat messages to token ids, with the checkpoint's own tokenizer and chat template."""
 
 import functools
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -150,10 +149,8 @@ class ChatTokenizer:
 
     def spelled_out(self, ids: Iterable[int]) -> str:
         """Text of ids for display: as `decode`, with control tokens by their names."""
-        parts = [[*group] for _, group in itertools.groupby(ids, lambda i: i in self.control_ids)]
-        return "".join(
-            "".join(map(self.token_text, part)) if part[0] in self.control_ids else self.decode(part) for part in parts
-        )
+        pieces = (self.token_text(i).encode() if i in self.control_ids else self._bytes_of(i) for i in ids)
+        return b"".join(pieces).decode("utf-8", "replace")
 
     def detokenizer(self) -> IncrementalDetokenizer:
         """A fresh one, for one answer."""

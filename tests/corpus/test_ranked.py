@@ -18,7 +18,9 @@ def some(places: int, seed: int) -> Ranked:
     return Ranked(
         key=jnp.asarray(np.where(empty, LAST, rng.integers(0, 4, shape)).astype(np.uint32)),
         document=jnp.asarray(np.where(empty, NOWHERE, rng.integers(0, 3, shape)).astype(np.int32)),
-        offset=jnp.asarray(np.where(empty, NOWHERE, rng.permuted(np.tile(np.arange(places), (40, 1)) + 1000 * seed, axis=1))),
+        offset=jnp.asarray(
+            np.where(empty, NOWHERE, rng.permuted(np.tile(np.arange(places), (40, 1)) + 1000 * seed, axis=1))
+        ),
         activation=jnp.asarray(np.where(empty, 0, rng.random(shape)).astype(np.float32)),
     )
 
