@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import filelock
+import jax
 import msgspec
 
 from neuroscope_jax.config import NeuroscopeConfig, cache_folder
@@ -76,7 +77,7 @@ def calibrate(config: NeuroscopeConfig, options: Options) -> list[Path]:
         numbers = options.hosts.share(chosen)
         logger.info("%d samples of %s, %d of them here", len(chosen), corpus.name, len(numbers))
         work = Pass(part, params, sae, texts, chosen, Structure.of(pair.tokenizer), options.seed)
-        with contextlib.closing(Checkpoints(folder / "state")) as checkpoints:
+        with contextlib.closing(Checkpoints(folder / "state")) as checkpoints, _explained(pair.folder):
             found = run(work, numbers, mesh, checkpoints, options.save_every)
         shard = Shard(found, passages.cited(texts, chosen, found), provenance, options.hosts)
         return _finish(shard, options, pair.tokenizer)
@@ -114,6 +115,19 @@ def _finish(shard: Shard, options: Options, tokenizer: ChatTokenizer) -> list[Pa
 def _write(files: Files, found: Collected, cited: Passages, provenance: Provenance, tokenizer: ChatTokenizer) -> None:
     duplicates = output.write(files, found, cited, tokenizer, provenance)
     logger.info("%d near duplicates were left out of the examples", duplicates)
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """What a device can run into, in a user's words."""
+    try:
+        yield
+    except FloatingPointError as error:
+        raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise UserError(f"{folder}: not enough memory; try --dtype bfloat16") from error
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import flax.linen as nn
 import jax
 import numpy as np
 from jaxtyping import Int
+from tqdm import tqdm
 
 from neuroscope_jax.corpus import samples as samples_module
 from neuroscope_jax.corpus.checkpoint import Checkpoints
@@ -17,7 +18,7 @@ from neuroscope_jax.corpus.collected import Collected, collect
 from neuroscope_jax.corpus.progress import progress
 from neuroscope_jax.corpus.samples import LENGTH, Samples, Texts
 from neuroscope_jax.corpus.state import Batch
-from neuroscope_jax.corpus.step import corpus_step, empty_states, split
+from neuroscope_jax.corpus.step import Outcome, corpus_step, empty_states, split
 from neuroscope_jax.corpus.structure import Structure
 from neuroscope_jax.models.weights import Params
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
@@ -50,26 +51,31 @@ def run(
 ) -> Collected:
     """Count in the samples of these numbers, going on from the last saved state; saves one every `every` seconds.
 
-    Raises UserError where a state cannot be saved or is damaged.
+    Raises UserError where a state cannot be saved or is damaged, FloatingPointError for residuals that are not finite.
     """
     done, states = checkpoints.restore(empty_states(mesh, work.sae.d_sae))
     batches = _batches(numbers, rows_a_device(work.sae) * mesh.size)
-    saved = time.monotonic()
-    with progress("corpus pass", int(work.samples.length[numbers].sum()), "tokens") as bar:
-        bar.update(int(work.samples.length[numbers[: done * batches.shape[1]]].sum()))
-        seen = None
+    tokens = np.where(batches >= 0, work.samples.length[batches], 0).sum(1)
+    saved, outcome = time.monotonic(), None
+    with progress("corpus pass", int(tokens.sum()), "tokens", int(tokens[:done].sum())) as bar:
         for number in range(done, len(batches)):
-            batch, tokens = _batch(work, batches[number], mesh)
-            if seen is not None:  # wait for the batch before the last: one is in work while the next is put together
-                bar.set_postfix_str(f"{int(seen):,} features seen")
-            states, seen = corpus_step(work.model, work.params, work.sae, states, batch, work.seed, mesh)
-            bar.update(tokens)
-            if time.monotonic() - saved > every and number + 1 < len(batches):
+            batch = _batch(work, batches[number], mesh)
+            if outcome is not None:  # the batch before, at work while this one was put together
+                _look_at(outcome, bar)
+            states, outcome = corpus_step(work.model, work.params, work.sae, states, batch, work.seed, mesh)
+            bar.update(tokens[number])
+            last = number + 1 == len(batches)
+            if last or time.monotonic() - saved > every:  # the last one too: trouble with the results costs no work
+                _look_at(outcome, bar)
                 checkpoints.save(number + 1, states)
                 saved = time.monotonic()
-    if done < len(batches):
-        checkpoints.save(len(batches), states)  # so that trouble with the results costs no work
     return collect(states)
+
+
+def _look_at(outcome: Outcome, bar: "tqdm[None]") -> None:
+    if not outcome.finite:
+        raise FloatingPointError("the residual stream at the tapped layer is not finite")
+    bar.set_postfix_str(f"{int(outcome.features_seen):,} features seen")
 
 
 def _batches(numbers: Int[np.ndarray, " n"], rows: int) -> Int[np.ndarray, "batches rows"]:
@@ -78,8 +84,8 @@ def _batches(numbers: Int[np.ndarray, " n"], rows: int) -> Int[np.ndarray, "batc
     return np.pad(numbers, (0, count * rows - len(numbers)), constant_values=-1).reshape(count, rows)
 
 
-def _batch(work: Pass, numbers: Int[np.ndarray, " B"], mesh: jax.sharding.Mesh) -> tuple[Batch, int]:
-    """Rows on the devices, and how many tokens they hold."""
+def _batch(work: Pass, numbers: Int[np.ndarray, " B"], mesh: jax.sharding.Mesh) -> Batch:
+    """The samples of these numbers on the devices."""
     rows = samples_module.rows(work.texts, work.samples, work.structure, numbers)
-    batch = jax.device_put(Batch(**{f.name: getattr(rows, f.name) for f in dataclasses.fields(rows)}), split(mesh))
-    return batch, int(work.samples.length[numbers[numbers >= 0]].sum())
+    batch: Batch = jax.device_put(Batch(**vars(rows)), split(mesh))
+    return batch

@@ -11,15 +11,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from neuroscope_jax.corpus.state import Batch, CorpusState, with_batch
 from neuroscope_jax.models.weights import Params
-from neuroscope_jax.pytree import tree_map
+from neuroscope_jax.pytree import PyTree, tree_map
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 
 AXIS = "data"
 EVERYWHERE, SPLIT = PartitionSpec(), PartitionSpec(AXIS)
+
+
+class Outcome(PyTree):
+    """What the host reads of a step."""
+
+    features_seen: Int[Array, ""]  # that have fired so far
+    finite: Bool[Array, ""]  # whether all residuals of the batch were
 
 
 def local_mesh() -> Mesh:
@@ -63,19 +70,21 @@ def corpus_step(
     batch: Batch,
     seed: int,
     mesh: Mesh,
-) -> tuple[CorpusState, Int[Array, ""]]:
-    """Count a batch in; also how many features have fired so far. `model` ends at the tapped block."""
+) -> tuple[CorpusState, Outcome]:
+    """Count a batch in. `model` ends at the tapped block."""
 
-    def on_one_device(params: Params, sae: SparseAutoencoder, states: CorpusState, batch: Batch) -> CorpusState:
-        state = tree_map(lambda x: x[0], states)
-        state = with_batch(state, sae.encode(residual_after(model, params, batch.ids)), batch, seed)
-        return tree_map(lambda x: x[None], state)
+    def on_one_device(
+        params: Params, sae: SparseAutoencoder, states: CorpusState, batch: Batch
+    ) -> tuple[CorpusState, Bool[Array, " 1"]]:
+        residual = residual_after(model, params, batch.ids)
+        state = with_batch(tree_map(lambda x: x[0], states), sae.encode(residual), batch, seed)
+        return tree_map(lambda x: x[None], state), jnp.all(jnp.isfinite(residual))[None]
 
-    states = jax.shard_map(
+    states, finite = jax.shard_map(
         on_one_device,
         mesh=mesh,
         in_specs=(EVERYWHERE, EVERYWHERE, SPLIT, SPLIT),
         out_specs=SPLIT,
         check_vma=False,  # constants start the loops over firings; they are the same on every device
     )(params, sae, states, batch)
-    return states, jnp.sum(jnp.any(states.moments.count > 0, axis=0))
+    return states, Outcome(jnp.sum(jnp.any(states.moments.count > 0, axis=0)), jnp.all(finite))

@@ -156,3 +156,13 @@ def test_a_pass_goes_on_from_a_saved_state(
     with contextlib.closing(Checkpoints(tmp_path)) as checkpoints:
         again = run(work, np.arange(len(work.samples)), mesh, checkpoints, every=1e9)
     jax.tree.map(np.testing.assert_array_equal, dataclasses.asdict(again), dataclasses.asdict(found))
+
+
+def test_a_residual_that_is_not_finite_ends_the_pass(work: Pass, mesh: jax.sharding.Mesh, tmp_path: Path) -> None:
+    params = jax.tree.map(lambda x: x, work.params)
+    params["layers_2"]["mlp"]["up_proj"]["weight"] = params["layers_2"]["mlp"]["up_proj"]["weight"].at[0, 0].set(np.nan)
+    damaged = dataclasses.replace(work, params=params)
+    checkpoints = Checkpoints(tmp_path)
+    with contextlib.closing(checkpoints), pytest.raises(FloatingPointError, match="not finite"):
+        run(damaged, np.arange(len(work.samples)), mesh, checkpoints, every=0)
+    assert not [path for path in tmp_path.iterdir() if path.name.isdigit()]
