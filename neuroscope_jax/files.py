@@ -1,5 +1,8 @@
-"""Reading files that strangers wrote: checked JSON, and what a file really is where it is not what its name says."""
+"""Files: checked JSON that strangers wrote, what a file really is, and results that are written whole or not at all."""
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +23,38 @@ def read_json(path: Path, kind: type[T]) -> T:
         raise UserError(f"{path}: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not valid JSON ({error}); it is {what_it_is(path)}") from error
+
+
+@contextlib.contextmanager
+def set_aside(*paths: Path) -> Iterator[tuple[Path, ...]]:
+    """Names beside `paths` to write to; when all is written they are renamed to them, in order.
+
+    Where the body fails, what was at `paths` stays as it was. Raises UserError where the disk is full or a folder
+    cannot be written.
+    """
+    asides = tuple(path.with_name(f".{path.name}.{os.getpid()}.part") for path in paths)
+    try:
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield asides
+        for aside in asides:
+            _to_disk(aside)
+        for aside, path in zip(asides, paths, strict=True):
+            aside.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"{paths[-1]}: cannot be written: {error.strerror or error}; what was there before is untouched. "
+            "Make room or name another place, then run the same command again"
+        ) from error
+    finally:
+        for aside in asides:
+            with contextlib.suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+
+def _to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def what_it_is(path: Path) -> str:

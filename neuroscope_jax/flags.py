@@ -35,6 +35,7 @@ def command(**shown_defaults: object) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         converters = {name: _converter(name, kind) for name, kind in _kinds(function).items()}
         function.shown_defaults = shown_defaults  # type: ignore[attr-defined]
+        fire.decorators.SetParseFn(str)(function)  # of the words that `*parameter` takes
         return typing.cast(F, fire.decorators.SetParseFns(**converters)(function))
 
     return decorate

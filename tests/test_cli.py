@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fire
 import pytest
 
 import server.__main__
-from neuroscope_jax import __version__, cli, platforms
+from neuroscope_jax import __version__, cli, flags, platforms
 from neuroscope_jax.config import NeuroscopeConfig, load_preset
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models import hub
@@ -90,6 +91,17 @@ def test_a_flag_reaches_its_field(serve: Serve, argv: list[str], field: str, val
 def test_text_stays_as_it_was_typed(serve: Serve, text: str) -> None:
     assert serve("--model", text).model_id == text
     assert serve(f"--model={text}").model_id == text
+
+
+def test_words_without_a_flag_stay_text_too() -> None:
+    @flags.command()
+    def take(*words: str) -> None:
+        taken.extend(words)
+
+    taken: list[str] = []
+    typed = ["5", "1e3", "{a}", "a,b"]
+    fire.Fire({"take": take}, command=["take", *flags.checked(take, typed)])
+    assert taken == typed
 
 
 def test_single_flags_change_a_preset(serve: Serve, tmp_path: Path) -> None:

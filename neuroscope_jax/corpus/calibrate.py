@@ -7,13 +7,10 @@ there and goes on.
 import contextlib
 import dataclasses
 import logging
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import filelock
 import jax
-import msgspec
 
 from neuroscope_jax.config import NeuroscopeConfig, cache_folder
 from neuroscope_jax.corpus import output, passages, samples, setup, shards
@@ -28,21 +25,12 @@ from neuroscope_jax.corpus.shards import Shard
 from neuroscope_jax.corpus.step import local_mesh
 from neuroscope_jax.corpus.structure import Structure
 from neuroscope_jax.corpus.tokenised import tokenise
+from neuroscope_jax.corpus.unfinished import unfinished
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance
-from neuroscope_jax.files import read_json
 from neuroscope_jax.models.chat import ChatTokenizer
 
 logger = logging.getLogger(__name__)
-
-SETTINGS_FILE = "settings.json"
-
-
-class Settings(msgspec.Struct):
-    """What decides the result of the pass in a folder; `name` tells two of them apart."""
-
-    name: str
-    provenance: Provenance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +57,8 @@ def calibrate(config: NeuroscopeConfig, options: Options) -> list[Path]:
     mesh = local_mesh()
     part, params, sae = pair.load(mesh)
     provenance = setup.provenance(pair, sae, corpus, options.samples, options.seed)
-    rows = rows_a_device(sae)
-    with _folder(options, provenance, f"{rows}x{mesh.size}") as folder:
+    name = f"{provenance.run}-{rows_a_device(sae)}x{mesh.size}-{options.hosts.index}of{options.hosts.count}"
+    with unfinished(_folder(options, name), name, provenance, options.restart) as folder:
         texts = tokenise(corpus, pair.tokenizer, folder)
         chosen = samples.choose(texts.begins, options.samples, options.seed)
         provenance = dataclasses.replace(provenance, samples=len(chosen))
@@ -130,47 +118,8 @@ def _explained(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder}: not enough memory; try --dtype bfloat16") from error
 
 
-@contextlib.contextmanager
-def _folder(options: Options, provenance: Provenance, layout: str) -> Iterator[Path]:
-    """The folder of this unfinished pass, for this process alone; removed once its result is written."""
-    hosts = options.hosts
-    name = f"{provenance.run}-{layout}-{hosts.index}of{hosts.count}"
-    folder = options.folder or cache_folder() / "calibration" / "unfinished" / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / "lock", blocking=False)
-        with lock:
-            _settle(folder, provenance, name, options.restart)
-            yield folder
-            shutil.rmtree(folder)
-    except filelock.Timeout as error:
-        raise UserError(f"{folder}: another process is at work on this very pass; wait for it, or end it") from error
-    except OSError as error:
-        raise UserError(
-            f"{error.filename or folder}: {error.strerror or error}; what was counted so far is kept in {folder}: "
-            "make room, then run the same command again"
-        ) from error
-
-
-def _settle(folder: Path, provenance: Provenance, name: str, restart: bool) -> None:
-    """Make sure that what is in the folder belongs to this pass."""
-    settings = folder / SETTINGS_FILE
-    if restart:
-        for entry in folder.iterdir():
-            if entry.name != "lock":
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    if settings.exists():
-        found = read_json(settings, Settings)
-        if found.name != name:
-            raise UserError(
-                f"{folder}: an unfinished pass of {_told(found.provenance)}; this one is of {_told(provenance)}. "
-                "Name another --run-folder, or give --restart to begin anew there"
-            )
-        logger.info("going on with the pass begun %s in %s", found.provenance.made, folder)
-        return
-    settings.write_bytes(msgspec.json.encode(Settings(name, provenance)))
-
-
-def _told(p: Provenance) -> str:
-    pair = f"{p.pair.model_id} ({p.pair.model_sha256[:8]}), {p.pair.sae_id} ({p.pair.sae_sha256[:8]}), {p.dtype}"
-    return f"{pair}, {p.samples} samples of {p.corpus} ({p.corpus_sha256[:8]}), seed {p.seed}"
+def _folder(options: Options, name: str) -> Path:
+    """Where the pass of this name is kept; hosts that share a folder get one each in it."""
+    if options.folder is None:
+        return cache_folder() / "calibration" / "unfinished" / name
+    return options.folder / f"host_{options.hosts.index}" if options.hosts.count > 1 else options.folder

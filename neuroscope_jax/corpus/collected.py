@@ -43,7 +43,8 @@ class Collected:
             tokens=self.tokens,
             count=self.count,
             mean_activation=self.mean,
-            activation_variance=self.m2 / np.maximum(self.count, 1),
+            # Of firings that are all alike, rounding can leave m2 a hair below 0.
+            activation_variance=np.maximum(self.m2, 0) / np.maximum(self.count, 1),
             max_activation=self.top.activation[:, 0].astype(np.float64),
             histogram=self.histogram,
         )

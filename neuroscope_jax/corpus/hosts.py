@@ -9,6 +9,7 @@ from neuroscope_jax.corpus.samples import Samples
 from neuroscope_jax.errors import UserError
 
 PATIENCE = 300  # seconds for the other hosts to appear
+SLOWEST = 86_400  # seconds that the first host to finish waits for the last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,11 +24,19 @@ class Hosts:
         return np.flatnonzero(samples.document % self.count == self.index)
 
     def wait(self, what: str) -> None:
-        """Until every host is here."""
-        if self.count > 1:
-            from jax.experimental import multihost_utils
+        """Until every host is here. Raises UserError where one does not come."""
+        if self.count == 1:
+            return
+        # Not `sync_global_devices`, a collective of the devices: on CPU it gives up after 30 seconds.
+        from orbax.checkpoint import multihost
 
-            multihost_utils.sync_global_devices(what)
+        try:
+            multihost.get_barrier_sync_fn()(key=what, timeout_ms=SLOWEST * 1000)
+        except RuntimeError as error:
+            raise UserError(
+                f"--distributed: not all hosts have come to the {what}: {str(error).splitlines()[0]}; run the same "
+                "command again on all of them, or bring the shards together with `calibrate merge`"
+            ) from error
 
 
 def join(coordinator: str | None, processes: int | None, process: int | None) -> Hosts:

@@ -1,6 +1,6 @@
 """The files of a finished pass: statistics in JSON, examples and the pool of windows in parquet, all naming one run.
 
-Each is written aside and renamed, the statistics last; an earlier result stays until the new one is whole.
+All are written aside, then renamed, the statistics last: an earlier result stays until the new one is whole.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ from neuroscope_jax.corpus.samples import STRIDE
 from neuroscope_jax.corpus.windows import WIDTH
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance, save_stats
+from neuroscope_jax.files import set_aside
 from neuroscope_jax.models.chat import ChatTokenizer
 
 ROWS_AT_ONCE = 50_000
@@ -57,7 +58,13 @@ class Files:
 def write(
     files: Files, collected: Collected, passages: Passages, tokenizer: ChatTokenizer, provenance: Provenance
 ) -> int:
-    """Write all three files; returns how many near duplicates were left out. Raises UserError where it cannot."""
+    """Write all three files; returns how many near duplicates were left out.
+
+    Raises UserError where it cannot, and where no token counted.
+    """
+    if not collected.tokens:
+        what = "only control tokens and headers of chat turns, which are not counted"
+        raise UserError(f"{provenance.corpus}: no text to calibrate with; its samples hold {what}. Give other texts")
     duplicates = 0
 
     def examples() -> Iterator[dict[str, Any]]:
@@ -68,9 +75,10 @@ def write(
                 bar.update()
                 yield from _rows(chosen, passages, tokenizer)
 
-    _write_parquet(files.examples, examples(), _examples_schema(), provenance)
-    _write_parquet(files.windows, _pool(collected, passages), _windows_schema(), provenance)
-    save_stats(files.stats, collected.stats(), provenance)
+    with set_aside(files.examples, files.windows, files.stats) as asides:
+        _write_parquet(asides[0], examples(), _examples_schema(), provenance)
+        _write_parquet(asides[1], _pool(collected, passages), _windows_schema(), provenance)
+        save_stats(asides[2], collected.stats(), provenance)
     return duplicates
 
 
@@ -150,18 +158,8 @@ def _write_parquet(path: Path, rows: Iterable[dict[str, Any]], schema: Any, prov
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    aside = path.with_name(f".{path.name}.part")
     schema = schema.with_metadata({"neuroscope": msgspec.json.encode(provenance)})
     rows = iter(rows)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(aside, schema, compression="zstd") as writer:
-            while lot := list(itertools.islice(rows, ROWS_AT_ONCE)):
-                writer.write_table(pa.Table.from_pylist(lot, schema))
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise UserError(
-            f"{path}: cannot be written: {error.strerror or error}; an earlier result is untouched. "
-            "Make room or name another place with --output, then run the same command again"
-        ) from error
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        while lot := list(itertools.islice(rows, ROWS_AT_ONCE)):
+            writer.write_table(pa.Table.from_pylist(lot, schema))

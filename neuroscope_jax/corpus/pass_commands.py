@@ -76,16 +76,16 @@ def run(
     given = {name: value for name, value in locals().items() if value is not None}
     log_to_stderr(log_level)
     _check(samples, save_every, seed, distributed, (coordinator, processes, process))
-    hosts = _joined(distributed, coordinator, processes, process)
     resolved = _config(given)
+    files, folder = _files(output, resolved), Path(run_folder) if run_folder else None
+    # Mistakes are told by now: a host that has left would keep the others waiting.
+    hosts = _joined(distributed, coordinator, processes, process)
     from neuroscope_jax import platforms
 
     platforms.choose(resolved.platform)
     # Only now: these touch JAX, and must find the platform chosen.
     from neuroscope_jax.corpus.calibrate import Options, calibrate
 
-    folder = Path(run_folder) if run_folder else None
-    files = _files(output, resolved)
     options = Options(corpus_path, samples, seed, files, folder, restart, save_every, hosts)
     return _report(calibrate(resolved, options), files, resolved)
 

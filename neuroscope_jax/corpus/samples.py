@@ -66,7 +66,8 @@ def choose(begins: Int[np.ndarray, " M"], count: int, seed: int) -> Samples:
     firsts = np.searchsorted(document, np.arange(len(begins)))
     turn = np.empty(len(document), np.int64)  # 0 for the stretch its document gives first
     turn[order] = np.arange(len(document)) - firsts[document[order]]
-    chosen = np.sort(np.lexsort((drawn, turn))[:count])
+    # Hashed again: the first of many stretches has a smaller hash than an only one, so long documents would go first.
+    chosen = np.sort(np.lexsort((hashed(2, drawn), turn))[:count])
     slot, start = _windows(drawn[chosen], length[chosen])
     columns = document[chosen], chunk[chosen] * STRIDE, length[chosen], slot, start
     return Samples(*(column.astype(np.int32) for column in columns))
@@ -107,7 +108,7 @@ def _windows(
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     """The PLACES samples that give a window, and where in the row it starts."""
     slot = np.full(len(drawn), -1)
-    chosen = np.sort(np.argsort(drawn, kind="stable")[:PLACES])
+    # Hashed again, because `drawn` is smaller in long documents.
+    chosen = np.sort(np.argsort(hashed(3, drawn), kind="stable")[:PLACES])
     slot[chosen] = np.arange(len(chosen))
-    again = hashed(1, drawn).astype(np.int64)  # unlike `drawn`, not small for the chosen
-    return slot, 1 + again % np.maximum(length - WIDTH + 1, 1)
+    return slot, 1 + hashed(1, drawn).astype(np.int64) % np.maximum(length - WIDTH + 1, 1)

@@ -15,7 +15,7 @@ from neuroscope_jax.corpus.hosts import Hosts
 from neuroscope_jax.corpus.passages import Passages
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance
-from neuroscope_jax.files import what_it_is
+from neuroscope_jax.files import set_aside, what_it_is
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,17 +29,10 @@ class Shard:
 
 
 def save(path: Path, shard: Shard) -> None:
-    """Write a shard, whole or not at all."""
+    """Write a shard, whole or not at all. Raises UserError where it cannot."""
     about = msgspec.json.encode({"provenance": shard.provenance, "hosts": shard.hosts}).decode()
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("wb") as file:
-            np.savez(file, about=np.array(about), **_flat("c", shard.collected), **_flat("p", shard.passages))
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}; make room and run again") from error
+    with set_aside(path) as (aside,), aside.open("wb") as file:
+        np.savez(file, about=np.array(about), **_flat("c", shard.collected), **_flat("p", shard.passages))
 
 
 def load(path: Path) -> Shard:
@@ -51,7 +44,7 @@ def load(path: Path) -> Shard:
         return Shard(_collected(parts), _passages(parts), about.provenance, about.hosts)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; expected a shard of `calibrate run --distributed`") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, msgspec.DecodeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, msgspec.DecodeError) as error:
         raise UserError(f"{path}: {what_it_is(path)}, expected a shard of `calibrate run --distributed`") from error
 
 

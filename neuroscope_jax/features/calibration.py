@@ -4,11 +4,9 @@ The file holds one list for each figure, in the order of the features. What has 
 that did not fire has no mean, variance or maximum.
 """
 
-import contextlib
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +16,7 @@ import numpy as np
 
 from neuroscope_jax.config import NeuroscopeConfig, cache_folder
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.files import read_json
+from neuroscope_jax.files import read_json, set_aside
 from neuroscope_jax.identity import PairIdentity
 from neuroscope_jax.models.hub import DEMO, DEMO_FOLDER
 
@@ -159,26 +157,12 @@ def save_stats(path: Path, stats: FeatureStats, provenance: Provenance) -> None:
         histogram=stats.histogram.tolist(),
         **{name: _with_nulls(getattr(stats, name), stats.count) for name in NULLABLE},
     )
-    _write_aside(path, msgspec.json.encode(file))
+    with set_aside(path) as (aside,):
+        aside.write_bytes(msgspec.json.encode(file))
 
 
 def _with_nulls(figures: np.ndarray, count: np.ndarray) -> list[float | None]:
     return [figure if n else None for figure, n in zip(figures.tolist(), count.tolist(), strict=True)]
-
-
-def _write_aside(path: Path, content: bytes) -> None:
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot be written: {error.strerror}; what was there before is untouched") from error
 
 
 def _checked(file: _StatsFile) -> FeatureStats:

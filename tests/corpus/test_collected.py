@@ -45,3 +45,16 @@ def test_stats_are_finite_and_a_dead_feature_has_none(made_up: Made) -> None:
     firing = np.concatenate([a[rows.counted][:, 1] for a, rows in made_up])
     assert stats.max_activation[1] == firing.max()
     np.testing.assert_allclose(stats.activation_variance[1], firing.astype(np.float64).var(), rtol=1e-5)
+
+
+def test_firings_that_are_all_alike_have_no_negative_variance() -> None:
+    n = 2032
+    for strength in np.random.default_rng(0).gamma(2.0, 6.0, 8).astype(np.float32):
+        activations = np.full((16, 127, 1), strength)
+        rows = Rows(
+            np.zeros((16, 127), np.int32), np.ones((16, 127), bool), *(np.arange(16, dtype=np.int32) for _ in range(4))
+        )
+        stats = run([(activations, rows)] * 3).stats()
+        assert stats.count[0] == 3 * n
+        assert 0 <= stats.activation_variance[0] < 1e-9
+        assert stats.mean_activation[0] == pytest.approx(float(strength))

@@ -48,6 +48,18 @@ def test_beginnings_of_documents_are_not_favoured() -> None:
     assert ((counts - 150) ** 2 / 150).sum() < 9.0  # chi-square, 3 degrees: above 7.8 in 5 % of seeds
 
 
+def test_long_documents_are_not_favoured() -> None:
+    lengths = np.random.default_rng(0).permutation(np.repeat([100, 28 * STRIDE], 1000))
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    for count in (600, 2000, 20_000):  # some of the documents, all of them once, all of them and more of the long ones
+        found = choose(begins, count, seed=0)
+        short = lengths[found.document] == 100
+        expected = min(count, 2000) / 2
+        assert abs(short.sum() - expected) < 4 * np.sqrt(expected / 2)
+        windows, share = short[found.slot >= 0], short.mean()
+        assert abs(windows.mean() - share) < 4 * np.sqrt(share * (1 - share) / len(windows))
+
+
 def test_another_seed_chooses_others() -> None:
     assert choose(BEGINS, 12, seed=3).offset.tolist() != choose(BEGINS, 12, seed=4).offset.tolist()
 
