@@ -9,7 +9,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -20,6 +20,7 @@ from neuroscope_jax.files import read_json, what_it_is
 SHOWN = 8  # hex digits of a hash in messages
 # Fields of config.json that say who saved the checkpoint and how, not what it is.
 OF_THE_SAVER = ("_name_or_path", "transformers_version")
+PROBE = 4096  # bytes
 HEADER_LIMIT = 100 << 20  # bytes; safetensors' own limit for a header
 
 
@@ -28,7 +29,7 @@ class PairIdentity:
     """A model, an SAE and where the one reads the other. Equal hashes mean the same files wherever they lie."""
 
     model_id: str
-    model_sha256: str  # of config.json, every tensor's name, type and shape, and the content of the 1-D ones
+    model_sha256: str  # of config.json, every tensor's name, type and shape, and probes of its content
     sae_id: str
     sae_sha256: str  # of the names, sizes and CRCs in the archive's directory
     width: int  # features of the SAE
@@ -67,7 +68,7 @@ def _named(name: str, sha256: str) -> str:
 
 
 def _model_hash(folder: Path) -> str:
-    """Does not depend on how the tensors are spread over shards. The norms tell a tuned model from its base."""
+    """Does not depend on how the tensors are spread over shards; a tuned or patched tensor changes it."""
     config = {k: v for k, v in read_json(folder / "config.json", dict).items() if k not in OF_THE_SAVER}
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for key, dtype, shape, content in sorted(t for file in _weight_files(folder) for t in _tensors(file)):
@@ -94,7 +95,7 @@ class _Tensor(msgspec.Struct):
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, str, tuple[int, ...], bytes]]:
-    """(key, dtype, shape, content) of each tensor; the content only of those with one dimension.
+    """(key, dtype, shape, content) of each tensor; of a large one PROBE bytes at its start, middle and end.
 
     Read by hand (8 bytes of length, JSON, data), because NumPy has no type for bfloat16 and none is needed.
     """
@@ -106,11 +107,20 @@ def _tensors(path: Path) -> Iterator[tuple[str, str, tuple[int, ...], bytes]]:
             header = msgspec.json.decode(file.read(length), type=dict[str, Any])
             header.pop("__metadata__", None)
             for key, tensor in msgspec.convert(header, dict[str, _Tensor]).items():
-                start, end = tensor.data_offsets
-                file.seek(8 + length + start)
-                yield key, tensor.dtype, tensor.shape, file.read(end - start) if len(tensor.shape) == 1 else b""
+                start, end = (8 + length + offset for offset in tensor.data_offsets)
+                yield key, tensor.dtype, tensor.shape, _probed(file, start, end)
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise UserError(f"{path}: {what_it_is(path)}, expected safetensors ({error})") from error
+
+
+def _probed(file: BinaryIO, start: int, end: int) -> bytes:
+    size = end - start
+    places = [start] if size <= 3 * PROBE else [start, start + (size - PROBE) // 2, end - PROBE]
+    content = b""
+    for place in places:
+        file.seek(place)
+        content += file.read(size if len(places) == 1 else PROBE)
+    return content
 
 
 def _sae_hash(path: Path) -> str:

@@ -10,9 +10,10 @@ from safetensors.numpy import load_file, save_file
 
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.identity import identify
+from neuroscope_jax.identity import PROBE, identify
 
 WIDTH = 8
+LARGE = 3 * PROBE  # bytes of the largest tensor that is read whole
 CONFIG = NeuroscopeConfig(model_id="org/model", sae_repo="org/sae", sae_path="layer_2/params.npz", target_layer=2)
 NORM, MATRIX = "model.norm.weight", "model.embed_tokens.weight"
 
@@ -143,3 +144,13 @@ def test_absent_files_are_named(folder, sae, tmp_path):
     (folder / "config.json").unlink()
     with pytest.raises(UserError, match=r"config\.json: cannot be read"):
         found(folder, sae)
+
+
+@pytest.mark.parametrize("at", [0, LARGE // 2, 2 * LARGE - 1], ids=["start", "middle", "end"])
+def test_a_patched_matrix_makes_another_model(folder, sae, at):
+    large = {**weights(), "large": np.zeros((2, LARGE // 2), np.float16)}
+    save_file(large, folder / "model.safetensors")
+    before = found(folder, sae)
+    large["large"].reshape(-1)[min(at, LARGE - 1)] = 1
+    save_file(large, folder / "model.safetensors")
+    assert found(folder, sae).model_sha256 != before.model_sha256

@@ -53,6 +53,8 @@ def calibrate(config: NeuroscopeConfig, options: Options) -> list[Path]:
     Raises UserError for what cannot be read, written or does not fit together.
     """
     pair = setup.find(config)
+    if options.hosts.count > 1 and config.dtype == "auto" and jax.default_backend() == "cpu":
+        raise UserError("--dtype auto: hosts of unequal memory would choose unlike; say float32 or bfloat16")
     corpus = open_corpus(config, options.corpus_path, options.samples)
     mesh = local_mesh()
     part, params, sae = pair.load(mesh)
@@ -90,14 +92,16 @@ def _finish(shard: Shard, options: Options, tokenizer: ChatTokenizer) -> list[Pa
     paths = [files.shard(i, hosts.count) for i in range(hosts.count)]
     shards.save(paths[hosts.index], shard)
     hosts.wait("shards")
-    if hosts.index > 0:
-        return [paths[hosts.index]]
-    absent = [path for path in paths if not path.exists()]
-    if absent:
-        logger.warning("not visible from here: %s; bring all shards together and run `calibrate merge`", absent[0])
-        return [paths[0]]
-    _write(files, *shards.merge(paths), tokenizer)
-    return files.all()
+    written = [paths[hosts.index]]
+    if hosts.index == 0:
+        absent = [path for path in paths if not path.exists()]
+        if absent:
+            logger.warning("not visible from here: %s; bring all shards together and run `calibrate merge`", absent[0])
+        else:
+            _write(files, *shards.merge(paths), tokenizer)
+            written = files.all()
+    hosts.wait("results")  # until then every host keeps what it would need to do this again
+    return written
 
 
 def _write(files: Files, found: Collected, cited: Passages, provenance: Provenance, tokenizer: ChatTokenizer) -> None:
@@ -121,5 +125,9 @@ def _explained(folder: Path) -> Iterator[None]:
 def _folder(options: Options, name: str) -> Path:
     """Where the pass of this name is kept; hosts that share a folder get one each in it."""
     if options.folder is None:
-        return cache_folder() / "calibration" / "unfinished" / name
+        folder = cache_folder() / "calibration" / "unfinished"
+        others = [entry for entry in folder.glob("*-*") if entry.name != name]
+        if others:
+            logger.info("%d other unfinished passes are kept in %s; delete those you do not want", len(others), folder)
+        return folder / name
     return options.folder / f"host_{options.hosts.index}" if options.hosts.count > 1 else options.folder

@@ -55,15 +55,19 @@ def build(
 
 
 @flags.command()
-def show(*, json: bool = False) -> str:
+def show(*, config: str | None = None, json: bool = False) -> str:
     """What corpora are in the cache folder.
 
     Args:
+        config: only those of the sources of a preset (demo, ...) or a .toml file
         json: print JSON instead of a table
     """
     from neuroscope_jax.corpus import store
+    from neuroscope_jax.corpus.mix import name_of
 
     rows = [_row(folder, found) for folder, found in store.stored()]
+    if config is not None:
+        rows = [row for row in rows if row.get("name") == name_of(load_preset(config).corpus)]
     if json:
         return json_text.dumps(rows, indent=2, ensure_ascii=False)
     if not rows:

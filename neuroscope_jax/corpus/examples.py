@@ -115,7 +115,7 @@ def _cut(entries: Entries, features: slice) -> Entries:
 def _marks(entries: Entries, passages: Passages, alike: Int[np.ndarray, " V"]) -> UInt[np.ndarray, "F K"]:
     """A number of each entry's window, the same for windows that say the same."""
     kept = entries.activation > 0
-    windows = passages.windows(np.where(kept, entries.document, -1), np.where(kept, entries.offset, 0))
+    windows = passages.contexts(np.where(kept, entries.document, -1), np.where(kept, entries.offset, 0))
     same = np.where(windows == OUTSIDE, OUTSIDE, alike[windows]).astype(np.uint64)
     powers = np.cumprod(np.full(same.shape[-1], FACTOR, np.uint64))
     mixed: UInt[np.ndarray, "F K"] = (same * powers).sum(-1, dtype=np.uint64)

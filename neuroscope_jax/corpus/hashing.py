@@ -13,7 +13,7 @@ SPREAD = 0x9E3779B1  # 2³² divided by the golden ratio, odd
 
 def hashed(seed: int, *words: T) -> T:
     """One uint32 for each tuple of uint32 words; another seed gives an unrelated one."""
-    h = words[0] ^ _u32(seed & 0xFFFFFFFF)
+    h = _mixed(words[0] * _u32(0) + _u32(seed & 0xFFFFFFFF))
     for word in words:
         h = _mixed(h ^ (word * _u32(SPREAD)))
     return h

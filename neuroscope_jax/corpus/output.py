@@ -14,10 +14,10 @@ import numpy as np
 
 from neuroscope_jax.corpus.collected import Collected
 from neuroscope_jax.corpus.examples import Example, choose
-from neuroscope_jax.corpus.passages import BEFORE, OUTSIDE, Passages
+from neuroscope_jax.corpus.passages import OUTSIDE, Passages
 from neuroscope_jax.corpus.progress import progress
 from neuroscope_jax.corpus.samples import STRIDE
-from neuroscope_jax.corpus.windows import WIDTH
+from neuroscope_jax.corpus.windows import BEFORE, WIDTH
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance, save_stats
 from neuroscope_jax.files import set_aside
@@ -88,7 +88,7 @@ def _rows(examples: list[Example], passages: Passages, tokenizer: ChatTokenizer)
     return [
         {**vars(example), **_context(window.tolist(), example.kind != "held_out", tokenizer)}
         | {"sample": example.offset // STRIDE}
-        for example, window in zip(examples, passages.windows(document, offset), strict=True)
+        for example, window in zip(examples, passages.contexts(document, offset), strict=True)
     ]
 
 

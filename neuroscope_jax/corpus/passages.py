@@ -7,8 +7,8 @@ from jaxtyping import Int
 
 from neuroscope_jax.corpus.collected import Collected, Entries
 from neuroscope_jax.corpus.samples import STRIDE, Samples, Texts
+from neuroscope_jax.corpus.windows import AFTER, BEFORE
 
-BEFORE = AFTER = 12  # tokens of context on each side
 OUTSIDE = -1  # in place of an id where the sample has ended
 
 
@@ -26,7 +26,7 @@ class Passages:
         """The number of the passage that holds each token."""
         return np.searchsorted(_name(self.document, self.chunk), _name(document, offset // STRIDE))
 
-    def windows(self, document: Int[np.ndarray, "*n"], offset: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n 25"]:
+    def contexts(self, document: Int[np.ndarray, "*n"], offset: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n 25"]:
         """Ids from BEFORE tokens before each token to AFTER behind it; OUTSIDE beyond its sample."""
         place = (offset % STRIDE)[..., None] + np.arange(-BEFORE, AFTER + 1)
         inside = (place >= 0) & (place < STRIDE)

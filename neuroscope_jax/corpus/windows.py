@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
 
 BITS = 32
-WIDTH = 25  # tokens of a window: 12 before, one, 12 after, as in the examples
+BEFORE = AFTER = 12  # tokens of context on each side of an example
+WIDTH = BEFORE + 1 + AFTER  # tokens of a window, as many as an example shows
 PLACES = 4096  # windows in the pool
 
 

@@ -105,7 +105,14 @@ def _stats(config: NeuroscopeConfig, folder: Path, sae_path: Path, sae: SparseAu
     if config.calibration_path is None and not path.exists():
         logger.info("calibration: none for this pair (no %s): no surprise in events, nothing is filtered", path)
         return None
-    stats, provenance = load_stats(path, identify(config, folder, sae_path, sae.d_sae))
+    try:
+        stats, provenance = load_stats(path, identify(config, folder, sae_path, sae.d_sae))
+    except UserError as error:
+        if config.calibration_path is not None:
+            raise
+        # Nobody asked for this file: a base model and its tuned versions share its name.
+        logger.warning("calibration: left aside: %s", error)
+        return None
     made_with = provenance.sae_input_norm
     if made_with != sae.input_norm:
         reason = f"made with input norm {made_with}, in use is {sae.input_norm}"

@@ -69,6 +69,7 @@ class Provenance:
     pair: PairIdentity
     model_revision: str | None  # commit on the hub, where the files came from it
     sae_revision: str | None
+    tokenizer_sha256: str  # of tokenizer.json
     corpus: str  # for people: a path, or the sources and their weights
     corpus_sha256: str  # of all texts in order
     corpus_documents: int

@@ -1,5 +1,6 @@
 """`calibrate run` and `calibrate merge` as a user runs them, in processes of their own."""
 
+import gzip
 import json
 import os
 import signal
@@ -14,6 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+
+from neuroscope_jax.models.chat import ChatTokenizer
+from neuroscope_jax.models.hub import DEMO_FOLDER
 
 COMMAND = [sys.executable, "-m", "neuroscope_jax", "calibrate"]
 SAMPLES = "400"
@@ -101,6 +105,21 @@ def test_max_activating_collection(unbroken: tuple[Path, str]) -> None:
     assert shown["token"]
 
 
+def test_contexts_are_those_of_the_corpus(unbroken: tuple[Path, str], environment: dict[str, str]) -> None:
+    (stored,) = (Path(environment["NEUROSCOPE_CACHE"]) / "corpus").glob(f"demo-{SAMPLES}-*/documents.jsonl.gz")
+    with gzip.open(stored, "rt") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    documents = ChatTokenizer.load(DEMO_FOLDER / "model").encode_documents(texts)
+    _, examples, windows = results(unbroken[0])
+    for row in examples[::50]:
+        first = row["offset"] - row["at"]
+        assert row["ids"] == documents[row["document"]][first : first + len(row["ids"])]
+        assert row["offset"] // 127 == row["sample"]
+    for row in windows:
+        assert row["ids"] == documents[row["document"]][row["offset"] :][: len(row["ids"])]
+        assert len(row["ids"]) == min(25, len(documents[row["document"]]))
+
+
 def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(
     calibrate: Run, environment: dict[str, str], unbroken: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -145,7 +164,7 @@ def test_two_processes_find_the_same(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = ["run", "--config", "demo", "--samples", SAMPLES, "--output", str(stats), "--platform", "cpu"]
+    words = ["run", "--config", "demo", "--samples", SAMPLES, "--output", str(stats), "--dtype", "float32"]
     hosts = ["--distributed", "--coordinator", f"127.0.0.1:{port}", "--processes", "2", "--process"]
     processes = [
         subprocess.Popen([*COMMAND, *words, *hosts, str(i)], env=environment, stderr=subprocess.PIPE, text=True)

@@ -47,6 +47,10 @@ def test_build_then_show(capsys: pytest.CaptureFixture[str], places: Path) -> No
     for row in rows:
         assert row["bytes"] == sum(path.stat().st_size for path in Path(row["folder"]).iterdir())
         assert row["sources"][0]["documents"] == row["documents"]
+    assert cli.run(["corpus", "show", "--config", "demo", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert cli.run(["corpus", "show", "--config", "gemma-2-2b-it", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
     assert cli.run(["corpus", "show"]) == 0
     table = capsys.readouterr().out.splitlines()
     assert table[2].split() == ["corpus", "documents", "characters", "MB", "made", "sha256", "sources"]

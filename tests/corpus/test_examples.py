@@ -112,9 +112,9 @@ def test_few_firings_are_all_kept(passages: Passages, tokenizer: ChatTokenizer) 
     assert collections.Counter(e.kind for e in found) == {"top": 20, "random": 5, "held_out": 1}
 
 
-def test_windows_end_with_their_sample(passages: Passages) -> None:
+def test_contexts_end_with_their_sample(passages: Passages) -> None:
     document, offset = np.array([3, 3, 3, 3]), np.array([50, 4, STRIDE - 1, STRIDE + 62])
-    found = passages.windows(document, offset)
+    found = passages.contexts(document, offset)
     first, second = passages.ids[6], passages.ids[7]
     assert found[0].tolist() == first[38:63].tolist()
     assert found[1].tolist() == [OUTSIDE] * 8 + first[:17].tolist()

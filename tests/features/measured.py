@@ -11,6 +11,7 @@ PROVENANCE = Provenance(
     pair=PAIR,
     model_revision="0123abcd",
     sae_revision=None,
+    tokenizer_sha256="c" * 64,
     corpus="texts/",
     corpus_sha256="c" * 64,
     corpus_documents=7,

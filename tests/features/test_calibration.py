@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.config import NeuroscopeConfig, load_preset
+from neuroscope_jax.corpus.collected import collect
+from neuroscope_jax.corpus.state import Batch, CorpusState, with_batch
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features import calibration
 from neuroscope_jax.features.calibration import (
@@ -42,7 +44,11 @@ def test_calibration_computes_firing_rates():
     rows = jax.random.normal(jax.random.key(0), (WIDTH, 16))
     sae = SparseAutoencoder(rows, jnp.zeros(WIDTH), jnp.full(WIDTH, 3.0), jnp.float32(1))
     found = np.asarray(sae.encode(jax.random.normal(jax.random.key(1), (100, 16))))
-    stats, l0 = measured(found), np.mean([np.count_nonzero(token) for token in found])
+    four = jnp.arange(4, dtype=jnp.int32)
+    batch = Batch(jnp.zeros((4, 25), jnp.int32), jnp.ones((4, 25), bool), four, 0 * four, 0 * four - 1, 0 * four)
+    state = with_batch(CorpusState.empty(WIDTH), jnp.asarray(found).reshape(4, 25, WIDTH), batch, seed=0)
+    stats = collect(jax.tree.map(lambda x: x[None], state)).stats()
+    l0 = np.mean([np.count_nonzero(token) for token in found])
     assert 0 < l0 < WIDTH
     assert np.all((stats.firing_rate >= 0) & (stats.firing_rate <= 1))
     assert stats.firing_rate.sum() == pytest.approx(l0)
