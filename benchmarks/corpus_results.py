@@ -22,6 +22,7 @@ class Passed(msgspec.Struct, frozen=True):
 
     tokens: int  # all that the model read, BOS too
     seconds: float
+    cpu_seconds: float  # of all threads; beside the first where other programs share the cores
     peak_bytes: int  # held during this pass
     firings: int  # of features at tokens other than BOS
 
@@ -29,6 +30,11 @@ class Passed(msgspec.Struct, frozen=True):
     def tokens_per_second(self) -> float:
         """Read by the model."""
         return self.tokens / self.seconds
+
+    @property
+    def tokens_per_cpu_second(self) -> float:
+        """Read by the model in a second of one core's time."""
+        return self.tokens / self.cpu_seconds
 
 
 class PeerPass(msgspec.Struct, frozen=True):

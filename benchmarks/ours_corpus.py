@@ -47,26 +47,27 @@ def measure(plan: PassPlan) -> OurPass:
     device = platforms.choose(plan.platform)
     mesh = local_mesh()
     work = _work(plan, mesh)
-    rows = rows_a_device(work.sae) * mesh.size
-    batches = np.arange(len(work.samples)).reshape(-1, math.gcd(rows, len(work.samples)))
-    steps = Steps(work, mesh)
-    steps.bare(steps.batch(batches[0]))
-    steps.full(steps.batch(batches[0]))
+    rows = min(rows_a_device(work.sae) * mesh.size, len(work.samples))
+    batches = np.arange(len(work.samples) // rows * rows).reshape(-1, rows)
+    steps = Steps(work, mesh, batches[0])
     half = _passed(work, len(work.samples) // 2, mesh, device)
     whole = _passed(work, len(work.samples), mesh, device)
     bare, full = steps.by_turns(batches)
-    return OurPass(half, whole, batches.shape[1], bare, full, steps.state_bytes)
+    return OurPass(half, whole, rows, bare, full, steps.state_bytes)
 
 
 class Steps:
-    """The two programs that are compared, each waited for."""
+    """The two programs that are compared, compiled, each waited for."""
 
-    def __init__(self, work: Pass, mesh: jax.sharding.Mesh) -> None:
+    def __init__(self, work: Pass, mesh: jax.sharding.Mesh, numbers: np.ndarray) -> None:
         self._work, self._mesh = work, mesh
-        forward = functools.partial(residual_after, work.model)
-        self._bare = jax.jit(jax.shard_map(forward, mesh=mesh, in_specs=(EVERYWHERE, SPLIT), out_specs=SPLIT))
         self._states = empty_states(mesh, work.sae.d_sae)
         self.state_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(self._states))
+        batch = self.batch(numbers)
+        forward = functools.partial(residual_after, work.model)
+        bare = jax.jit(jax.shard_map(forward, mesh=mesh, in_specs=(EVERYWHERE, SPLIT), out_specs=SPLIT))
+        self._bare = bare.lower(work.params, batch.ids).compile()
+        self.full(batch)
 
     def batch(self, numbers: np.ndarray) -> Batch:
         """The samples of these numbers on the devices."""
@@ -122,11 +123,11 @@ def _passed(work: Pass, count: int, mesh: jax.sharding.Mesh, device: jax.Device)
     with tempfile.TemporaryDirectory() as folder:
         checkpoints = Checkpoints(Path(folder))
         forget_peak()
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         collected = run(work, np.arange(count), mesh, checkpoints, every=math.inf)
-        seconds = time.perf_counter() - began
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
         checkpoints.close()
-    return Passed(count * samples.LENGTH, seconds, peak_bytes(device), int(collected.count.sum()))
+    return Passed(count * samples.LENGTH, seconds, cpu_seconds, peak_bytes(device), int(collected.count.sum()))
 
 
 if __name__ == "__main__":

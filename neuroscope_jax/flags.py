@@ -154,7 +154,9 @@ def help_text(program: str, words: list[str], node: "Command | Commands") -> str
     """Plain help of a command or of a group of them."""
     name = " ".join([program, *words])
     if isinstance(node, Mapping):
-        lines = [f"  {path:<14}{_summary(leaf)}" for path, leaf in _leaves(node)]
+        leaves = list(_leaves(node))
+        width = max(len(path) for path, _ in leaves) + 2
+        lines = [f"  {path:<{width}}{_summary(leaf)}" for path, leaf in leaves]
         return "\n".join([f"usage: {name} COMMAND …", "", *lines, "", f"{name} COMMAND --help says more."])
     info = docstrings.parse(inspect.getdoc(node))
     described = {a.name: " ".join(a.description.split()) for a in info.args or []}

@@ -40,7 +40,11 @@ def build(sources: Sequence[CorpusSource], many: int) -> Stored:
         with _aside(folder.parent) as unfinished:
             tally = _write_texts(unfinished / TEXTS, mix)
             if not tally.origins.row:
-                raise failure(name, "its sources hold no text", "choose others in the config, or give --corpus-path")
+                raise failure(
+                    name,
+                    "its sources hold no text",
+                    "choose others in the config",
+                )
             _write_manifest(unfinished, _manifest(name, sources, mix, many, tally, _sha256(unfinished / TEXTS)))
             _put_in_place(unfinished, folder)
     except OSError as error:

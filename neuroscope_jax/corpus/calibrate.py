@@ -27,7 +27,7 @@ from neuroscope_jax.corpus.structure import Structure
 from neuroscope_jax.corpus.tokenised import tokenise
 from neuroscope_jax.corpus.unfinished import unfinished
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.features.calibration import Provenance
+from neuroscope_jax.features.calibration import Provenance, cached_stats_path, read_stats, stats_path
 from neuroscope_jax.models.chat import ChatTokenizer
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def calibrate(config: NeuroscopeConfig, options: Options) -> list[Path]:
         with contextlib.closing(Checkpoints(folder / "state")) as checkpoints, _explained(pair.folder):
             found = run(work, numbers, mesh, checkpoints, options.save_every)
         shard = Shard(found, passages.cited(texts, chosen, found), provenance, options.hosts)
-        return _finish(shard, options, pair.tokenizer)
+        return _finish(config, shard, options, pair.tokenizer)
 
 
 def merge(config: NeuroscopeConfig, paths: list[Path], files: Files) -> list[Path]:
@@ -80,14 +80,14 @@ def merge(config: NeuroscopeConfig, paths: list[Path], files: Files) -> list[Pat
     misfits = provenance.pair.misfits(setup.identity(pair, provenance.pair.width))
     if misfits:
         raise UserError(f"{paths[0]}: shards of {' and '.join(misfits)}; name their pair with --config or --model")
-    _write(files, collected, cited, provenance, pair.tokenizer)
+    _write(config, files, collected, cited, provenance, pair.tokenizer)
     return files.all()
 
 
-def _finish(shard: Shard, options: Options, tokenizer: ChatTokenizer) -> list[Path]:
+def _finish(config: NeuroscopeConfig, shard: Shard, options: Options, tokenizer: ChatTokenizer) -> list[Path]:
     files, hosts = options.output, options.hosts
     if hosts.count == 1:
-        _write(files, shard.collected, shard.passages, shard.provenance, tokenizer)
+        _write(config, files, shard.collected, shard.passages, shard.provenance, tokenizer)
         return files.all()
     paths = [files.shard(i, hosts.count) for i in range(hosts.count)]
     shards.save(paths[hosts.index], shard)
@@ -98,15 +98,37 @@ def _finish(shard: Shard, options: Options, tokenizer: ChatTokenizer) -> list[Pa
         if absent:
             logger.warning("not visible from here: %s; bring all shards together and run `calibrate merge`", absent[0])
         else:
-            _write(files, *shards.merge(paths), tokenizer)
+            _write(config, files, *shards.merge(paths), tokenizer)
             written = files.all()
     hosts.wait("results")  # until then every host keeps what it would need to do this again
     return written
 
 
-def _write(files: Files, found: Collected, cited: Passages, provenance: Provenance, tokenizer: ChatTokenizer) -> None:
+def _write(
+    config: NeuroscopeConfig,
+    files: Files,
+    found: Collected,
+    cited: Passages,
+    provenance: Provenance,
+    tokenizer: ChatTokenizer,
+) -> None:
+    replaced = stats_path(config) if files.stats == cached_stats_path(config) else files.stats
+    earlier = _tokens(replaced)
     duplicates = output.write(files, found, cited, tokenizer, provenance)
-    logger.info("%d near duplicates were left out of the examples", duplicates)
+    logger.info("%d near duplicates of other candidates were left out of the examples", duplicates)
+    if found.tokens < earlier and replaced == files.stats:
+        logger.warning("%s: had %d tokens, now has %d", replaced, earlier, found.tokens)
+    elif found.tokens < earlier:
+        words = "%s (%d tokens) now goes before %s (%d tokens); delete it to go back"
+        logger.warning(words, files.stats, found.tokens, replaced, earlier)
+
+
+def _tokens(stats: Path) -> int:
+    """How many tokens statistics are of; 0 where there are none that can be read."""
+    try:
+        return read_stats(stats)[0].tokens
+    except UserError:
+        return 0
 
 
 @contextlib.contextmanager

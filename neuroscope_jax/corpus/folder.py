@@ -121,7 +121,7 @@ class Folder(Source):
                 skipped.add(self._relative(Path(folder, name)), "link to a folder")
             for path in (Path(folder, name) for name in sorted(files) if not name.startswith(".")):
                 if reader_of(path) is None:
-                    skipped.add(self._relative(path), "another ending")
+                    skipped.add(self._relative(path), "an ending that is not read")
                 elif not _is_file(path):
                     skipped.add(self._relative(path), "no regular file")
                 else:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 ALIASES = {"wikitext": "Salesforce/wikitext"}  # the hub's old name for it, which the library no longer resolves
 WHOLE = 2_000_000_000  # bytes; a larger dataset, or one of unknown size, is streamed and not kept
 PATIENCE = 5.0  # seconds for the hub's first answer
-OTHERWISE = "or give texts of your own with --corpus-path, or try the bundled pair: --config demo"
+OTHERWISE = "or give `calibrate run` texts of your own with --corpus-path, or try the bundled pair: --config demo"
 WHERE = ": {flag} of corpus build, or {field} in the [[corpus]] table"
 REPEATED = "if it was fetched on this machine before, set HF_HUB_OFFLINE=1 to use that copy"
 

@@ -4,6 +4,7 @@ rows of batch i+1 are put together while the devices work on batch i
 """
 
 import dataclasses
+import logging
 import time
 
 import flax.linen as nn
@@ -22,6 +23,8 @@ from neuroscope_jax.corpus.step import Outcome, corpus_step, empty_states, split
 from neuroscope_jax.corpus.structure import Structure
 from neuroscope_jax.models.weights import Params
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
+
+logger = logging.getLogger(__name__)
 
 ACTIVATIONS = 1 << 27  # bytes of one batch's [B, T, E] on a device at most
 MOST_ROWS = {"cpu": 16}  # a CPU gains nothing from more; elsewhere the bytes decide
@@ -56,6 +59,8 @@ def run(
     done, states = checkpoints.restore(empty_states(mesh, work.sae.d_sae))
     batches = _batches(numbers, rows_a_device(work.sae) * mesh.size)
     tokens = np.where(batches >= 0, work.samples.length[batches], 0).sum(1)
+    if done:
+        logger.info("%d of %d tokens are counted already", tokens[:done].sum(), tokens.sum())
     saved, outcome = time.monotonic(), None
     with progress("corpus pass", int(tokens.sum()), "tokens", int(tokens[:done].sum())) as bar:
         for number in range(done, len(batches)):

@@ -25,7 +25,7 @@ class Skipped:
         self.counts[reason] += 1
 
     def summary(self) -> str:
-        """Such as `12 another ending, 3 empty`, the most frequent reason first; empty where nothing was skipped."""
+        """Such as `12 an ending that is not read, 3 empty`, the most frequent reason first; empty for nothing."""
         return ", ".join(f"{count:,} {reason}" for reason, count in self.counts.most_common())
 
     def log_rest(self) -> None:

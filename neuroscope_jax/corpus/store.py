@@ -78,10 +78,15 @@ def stored() -> Iterator[tuple[Path, Stored | UserError]]:
             yield folder, error
 
 
-def find(sources: Sequence[CorpusSource], many: int) -> Stored | None:
-    """The smallest cached corpus of these sources with `many` documents, or all they have. Damaged ones are logged."""
+def find(sources: Sequence[CorpusSource], many: int, larger_will_do: bool = True) -> Stored | None:
+    """The smallest cached corpus of these sources with `many` documents, or all they have. Damaged ones are logged.
+
+    Only one that was made for exactly `many` is found where a larger one will not do.
+    """
     fitting = []
-    for folder in sorted(corpus_folder().glob(f"*-{_digest(sources)}")):
+    exact = folder_for(sources, many)
+    folders = corpus_folder().glob(f"*-{_digest(sources)}") if larger_will_do else [exact] if exact.exists() else []
+    for folder in sorted(folders):
         try:
             fitting.append(opened(folder))
         except UserError as error:

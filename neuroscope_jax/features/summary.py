@@ -10,6 +10,7 @@ from neuroscope_jax.features.calibration import DENSE, RARE, FeatureStats, Prove
 from neuroscope_jax.features.labels import Labels
 
 STATED_L0 = re.compile(r"average_l0_(\d+)")  # in the path of a Gemma Scope SAE
+FEW_TOKENS = 10_000  # in which a feature of usual density, 0.5 %, fires some fifty times
 L0_FACTOR = 2  # from here on, measured and stated L0 do not describe the same use of an SAE
 BINS_PER_DECADE = 2  # of the density histogram; with more, the rarest features (1, 2, 3 firings) would leave gaps
 
@@ -64,7 +65,7 @@ def summarise(
         tokens=stats.tokens,
         l0=stats.l0,
         stated_l0=stated_l0,
-        warnings=_warnings(stats.l0, stated_l0),
+        warnings=[*_l0_warnings(stats.l0, stated_l0), *_token_warnings(stats.tokens)],
         dead=int((stats.count == 0).sum()),
         rare=int(((stats.count > 0) & (stats.count < RARE)).sum()),
         dense=int((rate > DENSE).sum()),
@@ -75,12 +76,20 @@ def summarise(
     )
 
 
-def _warnings(l0: float, stated: int | None) -> list[str]:
+def _l0_warnings(l0: float, stated: int | None) -> list[str]:
     if not stated or stated / L0_FACTOR <= l0 <= stated * L0_FACTOR:
         return []
     return [
         f"L0 is {l0:.3g}, {l0 / stated:.2g} times the {stated} that the SAE's path states: "
         "look at the layer, --sae-input-norm and the corpus before relying on these figures"
+    ]
+
+
+def _token_warnings(tokens: int) -> list[str]:
+    if tokens >= FEW_TOKENS:
+        return []
+    return [
+        f"{tokens:,} tokens are few: rates below {3 / tokens:.1g} and most variances cannot be told; give more texts"
     ]
 
 

@@ -20,14 +20,14 @@ DELPHI = all(importlib.util.find_spec(name) for name in ("torch", "transformers"
 def ours(seconds: float = 10, full: float = 1.05, grown: float = 1.0, firings: int = 100_000) -> OurPass:
     """A pass of 4096 tokens in so many seconds, and a bare batch of one second; peaks in units of 9 GiB."""
     peak = 9 * 2**30
-    half = Passed(2048, seconds / 2, peak, firings // 2)
-    whole = Passed(4096, seconds, int(peak * grown), firings)
+    half = Passed(2048, seconds / 2, seconds, peak, firings // 2)
+    whole = Passed(4096, seconds, 2 * seconds, int(peak * grown), firings)
     return OurPass(half, whole, 16, [1.0, 2.0, 1.0], [full, 2 * full, 9.0], 10**8)
 
 
 def run_of(*, seconds: float = 10, full: float = 1.05, grown: float = 1.0, firings: int = 100_000) -> CorpusRun:
     """One process of each program on the 2B shape, delphi's pass taking 16 seconds."""
-    peer = PeerPass(Passed(2048, 8, 2**30, 50_000), Passed(4096, 16, 2**31, 100_000))
+    peer = PeerPass(Passed(2048, 8, 16, 2**30, 50_000), Passed(4096, 16, 30, 2**31, 100_000))
     measured = ours(seconds, full, grown, firings)
     return CorpusRun(GEMMA_2_2B.name, 32, {"float32": [measured]}, {"delphi-float32": [peer]}, {})
 

@@ -91,7 +91,7 @@ def test_what_is_skipped_is_named_with_its_reason(tmp_path: Path, caplog: pytest
         "empty.txt: empty",
         "latin.txt: not UTF-8 (at byte 3)",
         "pointer.txt: damaged (a Git LFS pointer",
-        "image.png: another ending",
+        "image.png: an ending that is not read",
         "lines.jsonl line 2: broken JSON",
         "lines.jsonl line 3: no text in field 'text' (Object missing required field `text`)",
         "lines.jsonl line 4: no text in field 'text' (Expected `str`, got `int`",
@@ -121,7 +121,7 @@ def test_many_skipped_files_do_not_print_many_lines(tmp_path: Path, caplog: pyte
     with caplog.at_level(logging.WARNING):
         assert Folder(tmp_path, "text", "given").documents == 1
     assert len(caplog.messages) == 21
-    assert caplog.messages[-1] == "given: skipped 305 in all: 300 another ending, 5 empty"
+    assert caplog.messages[-1] == "given: skipped 305 in all: 300 an ending that is not read, 5 empty"
 
 
 def test_reading_again_says_nothing_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -169,7 +169,10 @@ def test_a_folder_without_any_text_says_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "b.txt").touch()
     with pytest.raises(UserError) as caught:
         _ = Folder(tmp_path, "text", "given").documents
-    assert "all of it was skipped: 1 another ending, 1 empty; first a.pdf: another ending" in str(caught.value)
+    assert (
+        "all of it was skipped: 1 an ending that is not read, 1 empty; first a.pdf: an ending that is not read"
+        in str(caught.value)
+    )
     assert ".txt, .jsonl, .jsonl.gz, .parquet" in str(caught.value)
 
 

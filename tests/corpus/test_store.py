@@ -235,7 +235,7 @@ def test_a_config_of_sources_is_built_once(sources: tuple[CorpusSource, ...], ca
     assert corpus.documents == 20
     assert corpus.name == f"25% {sources[0].path} + 75% {sources[0].path}"
     with caplog.at_level(logging.INFO):
-        again = open_corpus(config, None, 15)
+        again = open_corpus(config, None, 20)
     assert list(again) == list(corpus)
     assert again.sha256 == corpus.sha256
 
@@ -254,3 +254,27 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     code += "; import sys; print([m for m in ('datasets', 'pyarrow', 'pandas') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_what_is_read_does_not_depend_on_what_is_cached(tmp_path, monkeypatch):
+    from neuroscope_jax.config import CorpusSource, NeuroscopeConfig
+    from neuroscope_jax.corpus.documents import first_of, open_corpus
+
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for i in range(40):
+        (texts / f"{i:02}.txt").write_text(f"text {i}")
+    config = NeuroscopeConfig(corpus=(CorpusSource(path=str(texts)),))
+    found = []
+    for cache, before in (("empty", []), ("full", [30, 40, 100])):
+        monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path / cache))
+        for many in before:
+            open_corpus(config, None, many)
+        corpus = open_corpus(config, None, 10)
+        found.append((corpus.sha256, corpus.documents, [document.text for document in corpus]))
+    assert found[0] == found[1]
+    assert len(found[0][2]) == 10
+    larger = store.find(config.corpus, 30)
+    part = first_of(larger, 7)
+    assert [d.text for d in part] == [d.text for d in larger.read()][:7]
+    assert part.documents == 7
