@@ -1,12 +1,15 @@
 """Files: checked JSON that strangers wrote, what a file really is, and results that are written whole or not at all."""
 
 import contextlib
+import errno
+import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import psutil
 
 from neuroscope_jax.errors import UserError
 
@@ -21,6 +24,8 @@ def read_json(path: Path, kind: type[T]) -> T:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     except msgspec.ValidationError as error:
         raise UserError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: nested too deeply to be read") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not valid JSON ({error}); it is {what_it_is(path)}") from error
 
@@ -35,7 +40,7 @@ def set_aside(*paths: Path) -> Iterator[tuple[Path, ...]]:
     asides = tuple(path.with_name(f".{path.name}.{os.getpid()}.part") for path in paths)
     try:
         for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            check_place(path)
         yield asides
         for aside in asides:
             _to_disk(aside)
@@ -50,6 +55,20 @@ def set_aside(*paths: Path) -> Iterator[tuple[Path, ...]]:
         for aside in asides:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
+
+
+def check_place(path: Path) -> None:
+    """Raises OSError where no file can be written at `path`; removes what killed processes left of earlier tries."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    trial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    trial.touch()
+    trial.unlink()
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        pid = left.name.split(".")[-2]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            left.unlink(missing_ok=True)
 
 
 def _to_disk(path: Path) -> None:

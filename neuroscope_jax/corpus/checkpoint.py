@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,12 +87,13 @@ def _by_name(states: CorpusState) -> dict[str, Any]:
 def _told_once() -> Iterator[None]:
     """Orbax's threads log and print the traceback of the very error that it then raises here."""
     log = logging.getLogger("absl")
-    earlier, threading.excepthook = (threading.excepthook, log.disabled), lambda _: None
-    log.disabled = True
+    of_threads, of_callbacks, log.disabled = threading.excepthook, sys.unraisablehook, True
+    threading.excepthook, sys.unraisablehook = lambda _: None, lambda _: None
     try:
         yield
+        sys.unraisablehook = of_callbacks  # not after a failure: writes that are still under way fail later
     finally:
-        threading.excepthook, log.disabled = earlier
+        threading.excepthook, log.disabled = of_threads, False
 
 
 def _reason(error: Exception) -> str:

@@ -25,6 +25,13 @@ class Sizes:
     sha256: str  # of all texts in order
 
 
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long
+        return False
+
+
 class Folder(Source):
     """The documents of a file or folder, in the order of the files' names; read anew each time, never kept.
 
@@ -33,7 +40,7 @@ class Folder(Source):
 
     def __init__(self, path: Path, text_field: str, name: str) -> None:
         self.path, self.text_field, self.name = path, text_field, name
-        if not path.exists():
+        if not _exists(path):
             raise failure(name, _absent(path), "check the path")
 
     @functools.cached_property

@@ -1,6 +1,8 @@
 """One pass on several hosts: who is who comes from jax.distributed, each reads its own documents."""
 
 import dataclasses
+import socket
+import time
 
 import numpy as np
 from jaxtyping import Int
@@ -46,6 +48,8 @@ def join(coordinator: str | None, processes: int | None, process: int | None) ->
     """
     import jax
 
+    if coordinator is not None:
+        _reach(coordinator, listens=not process)
     try:
         jax.distributed.initialize(coordinator, processes, process, initialization_timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
@@ -54,3 +58,27 @@ def join(coordinator: str | None, processes: int | None, process: int | None) ->
             "outside TPU pods and Slurm give --coordinator HOST:PORT --processes N --process I on each"
         ) from error
     return Hosts(jax.process_index(), jax.process_count())
+
+
+def _reach(coordinator: str, listens: bool) -> None:
+    """Wait until the first host is there. XLA would end the whole process where it is not in time.
+
+    Raises UserError for an address that is none, or where nobody answers.
+    """
+    host, _, port = coordinator.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UserError(f"--coordinator {coordinator}: expected HOST:PORT of the first host")
+    deadline = time.monotonic() + PATIENCE
+    while not listens:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1).close()
+            return
+        except socket.gaierror as error:
+            raise UserError(f"--coordinator {coordinator}: {host} is not known: {error.strerror}") from error
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"--coordinator {coordinator}: nobody answers there ({error}); start host 0 first, with the same "
+                    "--coordinator and --process 0"
+                ) from error
+            time.sleep(0.2)

@@ -52,7 +52,10 @@ class Files:
         return [self.stats, self.examples, self.windows]
 
     def _beside(self, ending: str) -> Path:
-        return self.stats.with_name(f"{self.stats.name.removesuffix('.json').removesuffix('_stats')}_{ending}")
+        """demo_stats.json gives demo_examples.parquet, demo.json demo.examples.parquet: no two share a file."""
+        name = self.stats.name.removesuffix(".json")
+        pair = name.removesuffix("_stats")
+        return self.stats.with_name(f"{pair}{'.' if pair == name else '_'}{ending}")
 
 
 def write(

@@ -157,12 +157,19 @@ def _joined(distributed: bool, coordinator: str | None, processes: int | None, p
 def _files(output: str | None, config: NeuroscopeConfig) -> "Files":
     from neuroscope_jax.corpus.output import Files
     from neuroscope_jax.features.calibration import cached_stats_path
+    from neuroscope_jax.files import check_place
 
     if output is None:
         return Files(cached_stats_path(config))
-    if not output.endswith(".json"):
+    if Path(output).suffix != ".json":
         raise UserError(f"--output {output}: expected a name that ends in .json; examples are written beside it")
-    return Files(Path(output))
+    files = Files(Path(output))
+    try:
+        for path in files.all():
+            check_place(path)
+    except OSError as error:
+        raise UserError(f"--output {output}: cannot be written: {error.strerror}; name another place") from error
+    return files
 
 
 def _report(written: list[Path], files: "Files", config: NeuroscopeConfig) -> str:

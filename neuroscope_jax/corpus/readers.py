@@ -115,6 +115,8 @@ def is_text(kind: Any) -> bool:
 def _check_column(schema: Any, text_field: str) -> None:
     if text_field not in schema.names:
         raise Damaged(f"no column {text_field!r}", f"it has {', '.join(schema.names)}")
+    if schema.names.count(text_field) > 1:
+        raise Damaged(f"several columns {text_field!r}", f"it has {', '.join(schema.names)}")
     kind = schema.field(text_field).type
     if not is_text(kind):
         raise Damaged(f"column {text_field!r} is no text", f"it is {kind}")

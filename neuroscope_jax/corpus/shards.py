@@ -41,7 +41,9 @@ def load(path: Path) -> Shard:
         with np.load(path, allow_pickle=False) as arrays:
             about = msgspec.json.decode(str(arrays["about"]), type=_About)
             parts = {name: arrays[name] for name in arrays.files}
-        return Shard(_collected(parts), _passages(parts), about.provenance, about.hosts)
+        shard = Shard(_collected(parts), _passages(parts), about.provenance, about.hosts)
+        _check(shard)
+        return shard
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; expected a shard of `calibrate run --distributed`") from error
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, msgspec.DecodeError) as error:
@@ -64,6 +66,21 @@ def merge(paths: Sequence[Path]) -> tuple[Collected, Passages, Provenance]:
     shards.sort(key=lambda shard: shard.hosts.index)
     whole = collected.joined([shard.collected for shard in shards])
     return whole, passages.joined([shard.passages for shard in shards]), first.provenance
+
+
+def _check(shard: Shard) -> None:
+    """Raises ValueError where the columns do not belong together."""
+    width, many = shard.provenance.pair.width, len(shard.passages.document)
+    found = shard.collected
+    columns = [getattr(found, name) for name in ("count", "mean", "m2", "histogram")]
+    lists = [vars(entries) for entries in (found.top, found.drawn)]
+    sizes = {len(column) for column in (*columns, *(c for entries in lists for c in entries.values()))}
+    shapes = [{column.shape for column in entries.values()} for entries in lists]
+    cited = {len(column) for column in vars(shard.passages).values()}
+    if sizes != {width} or any(len(s) != 1 for s in shapes) or cited != {many} or found.windows.ndim != 2:
+        raise ValueError("columns of different lengths")
+    if shard.passages.slot.max(initial=-1) >= len(found.windows):
+        raise ValueError("a window that is not in the pool")
 
 
 class _About(msgspec.Struct):

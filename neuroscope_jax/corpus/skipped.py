@@ -18,6 +18,7 @@ class Skipped:
 
     def add(self, place: str, reason: str, detail: str = "") -> None:
         """One more, logged while there are few. `reason` is of a small set; `detail` may be of this one alone."""
+        place = place if place.isprintable() else ascii(place)
         told = f"{place}: {reason}" + (f" ({detail})" if detail else "")
         self.first = self.first or told
         if not self.quiet and self.counts.total() < NAMED:

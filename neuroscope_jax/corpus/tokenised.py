@@ -55,6 +55,8 @@ def _write(corpus: Corpus, tokenizer: ChatTokenizer, tokens: Path) -> Int[np.nda
     lengths = np.zeros(corpus.documents, np.int64)
     with tokens.open("wb") as file, progress("tokenising", corpus.documents, "documents") as bar:
         for lot in _lots((number, piece) for number, document in enumerate(corpus) for piece in pieces(document.text)):
+            if lot[-1][0] >= corpus.documents:
+                raise UserError(f"{corpus.name}: the texts were changed while they were read; start again")
             for (number, _), ids in zip(lot, tokenizer.encode_documents([piece for _, piece in lot]), strict=True):
                 file.write(np.array(ids, np.int32).tobytes())
                 lengths[number] += len(ids)

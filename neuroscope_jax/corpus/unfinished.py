@@ -9,13 +9,14 @@ from pathlib import Path
 import filelock
 import msgspec
 
+from neuroscope_jax.corpus.tokenised import BEGINS_FILE, TOKENS_FILE
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance
 from neuroscope_jax.files import read_json, set_aside
 
 logger = logging.getLogger(__name__)
 
-LOCK_FILE, SETTINGS_FILE = "lock", "settings.json"
+LOCK_FILE, SETTINGS_FILE, STATE_FOLDER = "lock", "settings.json", "state"
 SHOWN = 3  # names of files in a message
 
 
@@ -40,7 +41,8 @@ def unfinished(folder: Path, name: str, provenance: Provenance, restart: bool) -
             yield folder
             with contextlib.suppress(OSError):  # the result is written; NFS keeps files that are still open
                 _clear(folder)
-                shutil.rmtree(folder)
+                (folder / LOCK_FILE).unlink()
+                folder.rmdir()  # kept where somebody else's file is in it
     except filelock.Timeout as error:
         raise UserError(f"{folder}: another process is at work on this very pass; wait for it, or end it") from error
     except OSError as error:
@@ -84,10 +86,10 @@ def _check_empty(folder: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove all but the lock, the settings last: while they stand, what is beside them is known to be a pass's."""
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name == SETTINGS_FILE):
-        if entry.name != LOCK_FILE:
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    """Remove what a pass puts there, the settings last: while they stand, what is beside them is known to be its."""
+    shutil.rmtree(folder / STATE_FOLDER, ignore_errors=True)
+    for name in (TOKENS_FILE, BEGINS_FILE, SETTINGS_FILE):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _told(settings: Settings) -> str:

@@ -97,6 +97,7 @@ class _StatsFile(msgspec.Struct, kw_only=True):
     histogram: list[list[Count]]
 
 
+LARGEST = 1e30  # an activation beyond this is none: float32, in which the step computes, ends at 3e38
 NULLABLE = ("mean_activation", "activation_variance", "max_activation")  # null where a feature never fired
 
 
@@ -203,8 +204,8 @@ def _check(stats: FeatureStats, width: int) -> None:
     for name in NULLABLE:
         figures = getattr(stats, name)
         least = 0 if name == "activation_variance" else np.finfo(np.float64).tiny
-        fits = np.where(fired, np.isfinite(figures) & (figures >= least), figures == 0)
-        _require(name, fits, figures, "finite, positive where the feature fired and 0 where it did not")
+        fits = np.where(fired, (figures >= least) & (figures <= LARGEST), figures == 0)
+        _require(name, fits, figures, f"at most {LARGEST:.0e}, positive where the feature fired and 0 where it did not")
     rounding = 1e-4  # of a mean summed in float32
     _require("max_activation", stats.max_activation >= mean * (1 - rounding), stats.max_activation, "at least the mean")
     fits = (stats.histogram >= 0).all(axis=1) & (stats.histogram.sum(axis=1) == count)
@@ -224,7 +225,7 @@ def _not_finite(path: Path) -> str | None:
     """The field with a NaN or Infinity, which are not JSON but which some programs write as if they were."""
     try:
         fields = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     for name, value in fields.items() if isinstance(fields, dict) else ():
         for index, item in enumerate(value if isinstance(value, list) else [value]):

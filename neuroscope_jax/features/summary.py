@@ -9,7 +9,7 @@ import numpy as np
 from neuroscope_jax.features.calibration import DENSE, RARE, FeatureStats, Provenance
 from neuroscope_jax.features.labels import Labels
 
-STATED_L0 = re.compile(r"average_l0_(\d+)")  # in the path of a Gemma Scope SAE
+STATED_L0 = re.compile(r"average_l0_(\d{1,6})\b")  # in the path of a Gemma Scope SAE
 FEW_TOKENS = 10_000  # in which a feature of usual density, 0.5 %, fires some fifty times
 L0_FACTOR = 2  # from here on, measured and stated L0 do not describe the same use of an SAE
 BINS_PER_DECADE = 2  # of the density histogram; with more, the rarest features (1, 2, 3 firings) would leave gaps

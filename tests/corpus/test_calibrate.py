@@ -208,21 +208,12 @@ def refused(done: subprocess.CompletedProcess[str], *told: str) -> None:
         assert words in done.stderr
 
 
-def test_a_run_folder_of_another_pass_is_refused(calibrate: Run, tmp_path: Path) -> None:
+def test_a_run_folder_of_another_pass_is_refused(calibrate: Run, environment: dict[str, str], tmp_path: Path) -> None:
     settings = tmp_path / "unfinished" / "settings.json"
-    words = (
-        "run",
-        "--config",
-        "demo",
-        "--run-folder",
-        str(settings.parent),
-        "--output",
-        str(tmp_path / "demo_stats.json"),
-    )
-    broken = calibrate(*words, "--samples", "20", "--save-every", "0", "--output", "/proc/nowhere/stats.json")
-    refused(broken, "given twice")
-    broken = calibrate(*words[:-1], "/proc/nowhere/stats.json", "--samples", "20")
-    refused(broken, "/proc/nowhere")
+    stats = tmp_path / "demo_stats.json"
+    words = ["run", "--config", "demo", "--run-folder", str(settings.parent), "--output", str(stats)]
+    limited = f"ulimit -f 100; exec {' '.join([*COMMAND, *words])} --samples 20"
+    assert subprocess.run(["bash", "-c", limited], env=environment, capture_output=True, timeout=300).returncode == 1
     assert settings.exists()
     refused(calibrate(*words, "--samples", "21"), "an unfinished pass of demo", "20 samples", "21 samples", "--restart")
     found = json.loads(settings.read_text())
@@ -253,3 +244,30 @@ def test_a_corpus_without_text_is_refused(calibrate: Run, tmp_path: Path) -> Non
     done = calibrate("run", "--config", "demo", "--corpus-path", str(tmp_path), "--output", str(tmp_path / "s.json"))
     refused(done, str(tmp_path))
     assert not (tmp_path / "s.json").exists()
+
+
+@pytest.mark.parametrize("coordinator", ["nonsense", "127.0.0.1:99999", "no.such.host.invalid:80"])
+def test_a_coordinator_that_cannot_be_is_told(calibrate: Run, tmp_path: Path, coordinator: str) -> None:
+    hosts = ("--distributed", "--coordinator", coordinator, "--processes", "2", "--process", "1")
+    refused(calibrate("run", "--config", "demo", *hosts, "--output", str(tmp_path / "s.json")), coordinator)
+
+
+def test_an_output_that_cannot_be_written_is_told_before_the_pass(calibrate: Run, tmp_path: Path) -> None:
+    (tmp_path / "demo_stats.json").mkdir()
+    examples = tmp_path / "demo_examples.parquet"
+    examples.write_text("earlier")
+    done = calibrate("run", "--config", "demo", "--output", str(tmp_path / "demo_stats.json"))
+    refused(done, "demo_stats.json", "directory")
+    assert "samples" not in done.stderr
+    assert examples.read_text() == "earlier"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo_examples.parquet", "demo_stats.json"]
+
+
+def test_what_lies_in_a_run_folder_stays(calibrate: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = ("run", "--config", "demo", "--samples", "20", "--run-folder", str(folder))
+    done = calibrate(*words, "--output", str(folder / "demo_stats.json"))
+    assert done.returncode == 0, done.stderr
+    names = ["demo_examples.parquet", "demo_stats.json", "demo_windows.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    refused(calibrate(*words, "--output", str(tmp_path / "other_stats.json")), "holds demo_examples.parquet")
