@@ -17,24 +17,30 @@ class PassPlan(msgspec.Struct, frozen=True):
     platform: Literal["cpu", "gpu", "tpu"]
 
 
+class Took(msgspec.Struct, frozen=True):
+    """How long something ran."""
+
+    seconds: float
+    cpu_seconds: float  # of all threads together, which tells more where other programs share the cores
+
+
 class Passed(msgspec.Struct, frozen=True):
     """One pass over some of the samples."""
 
     tokens: int  # all that the model read, BOS too
-    seconds: float
-    cpu_seconds: float  # of all threads; beside the first where other programs share the cores
+    took: Took
     peak_bytes: int  # held during this pass
     firings: int  # of features at tokens other than BOS
 
     @property
     def tokens_per_second(self) -> float:
         """Read by the model."""
-        return self.tokens / self.seconds
+        return self.tokens / self.took.seconds
 
     @property
     def tokens_per_cpu_second(self) -> float:
         """Read by the model in a second of one core's time."""
-        return self.tokens / self.cpu_seconds
+        return self.tokens / self.took.cpu_seconds
 
 
 class PeerPass(msgspec.Struct, frozen=True):
@@ -50,8 +56,8 @@ class OurPass(msgspec.Struct, frozen=True):
     half: Passed
     whole: Passed
     rows: int  # of a batch
-    bare_seconds: list[float]  # the truncated forward, one batch each
-    full_seconds: list[float]  # the same batch with SAE, statistics and examples
+    bare: list[Took]  # the truncated forward, one batch each
+    full: list[Took]  # the same batch with SAE, statistics and examples
     state_bytes: int
 
 
@@ -73,7 +79,10 @@ class Report(msgspec.Struct):
     runs: list[CorpusRun]
 
 
-def overhead(measured: list[OurPass]) -> float:
+def overhead(measured: list[OurPass]) -> Took:
     """What collecting costs over the bare forward: median of the ratios of neighbouring batches, less 1."""
-    pairs = [pair for one in measured for pair in zip(one.full_seconds, one.bare_seconds, strict=True)]
-    return statistics.median(full / bare for full, bare in pairs) - 1
+    pairs = [pair for one in measured for pair in zip(one.full, one.bare, strict=True)]
+    return Took(
+        statistics.median(full.seconds / bare.seconds for full, bare in pairs) - 1,
+        statistics.median(full.cpu_seconds / bare.cpu_seconds for full, bare in pairs) - 1,
+    )

@@ -5,7 +5,6 @@ a thread a core. It runs every block, having no way to stop at the tapped one.
 """
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -18,6 +17,7 @@ from transformers import Gemma2Model
 from benchmarks.corpus_results import Passed, PassPlan, PeerPass
 from benchmarks.memory import forget_peak, peak_bytes
 from benchmarks.processes import answer
+from benchmarks.stopwatch import timed
 from benchmarks.torch_peer import DEVICES
 
 ROWS = 16  # of a batch: the fastest on CPU, ahead of delphi's own 32
@@ -49,13 +49,11 @@ def measure(plan: PassPlan) -> PeerPass:
 
     def passed(ids: torch.Tensor) -> Passed:
         forget_peak()
-        began, worked = time.perf_counter(), time.process_time()
         latents = LatentCache(model, {f"layers.{plan.layer}": encode}, ROWS)
-        latents.run(ids.numel(), ids)
-        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
+        _, took = timed(lambda: latents.run(ids.numel(), ids))
         peak = peak_bytes() if device == "cpu" else torch.cuda.max_memory_allocated()
         (locations,) = latents.cache.latent_locations.values()
-        return Passed(ids.numel(), seconds, cpu_seconds, peak, int((locations[:, 1] > 0).sum()))
+        return Passed(ids.numel(), took, peak, int((locations[:, 1] > 0).sum()))
 
     passed(ids[:ROWS])  # warms up
     return PeerPass(half=passed(ids[: len(ids) // 2]), whole=passed(ids))

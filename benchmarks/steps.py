@@ -77,6 +77,6 @@ def _marks(program: str, tap: Tap) -> list[str]:
 
 def _average_l0(started: Started, decoder: _Decoder, tokens: int) -> float:
     """With a filter that suppresses every feature, `filtered_count` is the number of active ones."""
-    everything = started.tap.filter.replace(threshold=jnp.float32(-1))
+    everything = started.tap.filter.replace(suppressed=jnp.ones(started.tap.sae.d_sae, bool))
     decoder.taps = (started.tap.replace(filter=everything),)
     return statistics.mean(int(decoder.step().features[0].filtered_count) for _ in range(tokens))

@@ -1,0 +1,16 @@
+"""Seconds by the clock and of the cores."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from benchmarks.corpus_results import Took
+
+Result = TypeVar("Result")
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, Took]:
+    """What `work` returns, and how long it took."""
+    began, worked = time.perf_counter(), time.process_time()
+    result = work()
+    return result, Took(time.perf_counter() - began, time.process_time() - worked)
