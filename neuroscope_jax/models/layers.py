@@ -11,15 +11,19 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
+from neuroscope_jax.native import products
+
 
 def matmul(x: Float[Array, "*rows i"], weight: Float[Array, "o i"]) -> Float[Array, "*rows o"]:
     """`x @ weight.T`, accumulated in float32 and returned in float32. The only place that multiplies by a weight.
 
-    Weights stay in the checkpoint's own [out, in] layout. Rows are flattened first: with a leading axis of one, XLA:CPU
-    copies the weight into another layout at every step.
+    Weights stay in the checkpoint's own [out, in] layout. On CPUs few rows go through the native kernel. Rows are
+    flattened first: with a leading axis of one, XLA:CPU copies the weight into another layout at every step.
     """
     rows = x.reshape(-1, x.shape[-1]).astype(weight.dtype)
-    if rows.shape[0] == 1 and weight.dtype == jnp.bfloat16 and jax.default_backend() == "cpu":
+    if products.takes(rows.shape[0], weight.dtype):
+        y = products.product(rows, weight)
+    elif rows.shape[0] == 1 and weight.dtype == jnp.bfloat16 and jax.default_backend() == "cpu":
         y = _one_row_bfloat16(rows, weight)
     else:
         y = _contract(rows, weight)

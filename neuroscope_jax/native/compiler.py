@@ -1,0 +1,104 @@
+"""Compile the kernels on the machine they run on, once.
+
+Not at package build: the library must match this machine's vector unit and the installed jaxlib's headers, and a wheel
+knows neither. Like bytecode it is kept beside its source, or in the cache folder where that cannot be written.
+"""
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from neuroscope_jax.config import cache_folder
+
+logger = logging.getLogger(__name__)
+
+SOURCE = Path(__file__).with_name("products.cc")
+FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-w")
+PATIENCE = 120.0  # seconds; some 5 are usual
+
+
+class Unavailable(Exception):
+    """Why there are no kernels here, in a few words."""
+
+
+def library(headers: str) -> ctypes.CDLL:
+    """The compiled kernels; `headers` is the folder of XLA's FFI headers. Raises Unavailable."""
+    compiler = _compiler()
+    name = _name(compiler, headers)
+    for path in (folder / name for folder in _folders()):
+        if path.exists():
+            return _load(path)
+    return _load(_compile(compiler, headers, name))
+
+
+def _compiler() -> str:
+    asked = os.environ.get("CXX")
+    for name in [asked] if asked else ["g++", "clang++", "c++"]:
+        if found := shutil.which(name):
+            return found
+    raise Unavailable(f"CXX={asked} is not there" if asked else "there is no C++ compiler")
+
+
+def _native() -> str:
+    """The flag that means: for this very processor."""
+    return "-mcpu=native" if platform.machine() in ("arm64", "aarch64") else "-march=native"
+
+
+def _name(compiler: str, headers: str) -> str:
+    """One for everything that decides the outcome; a folder may be seen from machines that differ."""
+    parts = (SOURCE.read_bytes().hex(), compiler, headers, version("jaxlib"), *FLAGS, *_processor())
+    return f"products-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.so"
+
+
+def _processor() -> list[str]:
+    """What this processor can do, as the system tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if info.is_file() else []
+    told = [line for line in lines if line.startswith(("flags", "Features", "model name"))]
+    return sorted(set(told)) or [platform.machine(), platform.processor(), sysconfig.get_platform()]
+
+
+def _folders() -> Iterator[Path]:
+    yield SOURCE.parent / "__pycache__"
+    yield cache_folder() / "native"
+
+
+def _compile(compiler: str, headers: str, name: str) -> Path:
+    for folder in _folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder, prefix="products-") as scratch:
+                made = Path(scratch) / name
+                _run([compiler, *FLAGS, _native(), "-isystem", headers, str(SOURCE), "-o", str(made)])
+                _load(made)  # one that cannot be loaded is not kept
+                return made.replace(folder / name)
+        except OSError:  # the next folder may be writable
+            continue
+    raise Unavailable("no folder for the compiled library can be written")
+
+
+def _run(command: list[str]) -> None:
+    logger.info("compiling %s, once for this machine", SOURCE.name)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    except (subprocess.TimeoutExpired, PermissionError) as error:
+        raise Unavailable(f"{command[0]} did not finish: {error}") from error
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines() or ["failed"]
+        raise Unavailable(f"{command[0]}: {lines[0]}")
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be loaded: {error}") from error

@@ -1,0 +1,108 @@
+"""The native product against NumPy in float64, and what happens where it cannot be compiled."""
+
+import logging
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuroscope_jax.models.layers import matmul
+from neuroscope_jax.native import compiler, products
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def require_kernels(dtype: jnp.dtype) -> None:
+    if not products.takes(1, dtype):
+        pytest.skip("NO NATIVE KERNELS on this machine: their numerics are not tested")
+
+
+def rounded(rng: np.random.Generator, shape: tuple[int, int], dtype: jnp.dtype) -> jax.Array:
+    return jnp.asarray(rng.standard_normal(shape), dtype)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 33, 64])
+@pytest.mark.parametrize(("width", "out"), [(1, 1), (5, 3), (16, 8), (33, 70), (127, 31), (256, 129), (2304, 65)])
+def test_equals_numpy(rows: int, width: int, out: int, dtype: jnp.dtype) -> None:
+    require_kernels(dtype)
+    rng = np.random.default_rng(rows * 10_007 + width)
+    x, weight = rounded(rng, (rows, width), dtype), rounded(rng, (out, width), dtype)
+    found = jax.jit(products.product)(x, weight)
+    assert found.dtype == jnp.float32
+    exact = np.asarray(x, np.float64) @ np.asarray(weight, np.float64).T
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-6 * width**0.5)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_a_row_does_not_depend_on_its_neighbours(dtype: jnp.dtype) -> None:
+    """So that a prompt read in one go, in parts or token by token gives the same numbers."""
+    require_kernels(dtype)
+    rng = np.random.default_rng(5)
+    x, weight = rounded(rng, (23, 300), dtype), rounded(rng, (77, 300), dtype)
+    together = products.product(x, weight)
+    alone = jnp.concatenate([products.product(row[None], weight) for row in x])
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_what_is_not_finite_stays_where_it_is() -> None:
+    require_kernels(jnp.float32)
+    x = jnp.ones((3, 40)).at[1, 7].set(jnp.inf)
+    found = products.product(x, jnp.ones((9, 40)))
+    np.testing.assert_array_equal(jnp.isfinite(found).all(axis=1), [True, False, True])
+
+
+def test_no_rows() -> None:
+    require_kernels(jnp.float32)
+    assert products.product(jnp.ones((0, 4)), jnp.ones((3, 4))).shape == (0, 3)
+
+
+def test_on_several_devices_at_once() -> None:
+    """shard_map gives each device its own call."""
+    require_kernels(jnp.float32)
+    mesh = jax.sharding.Mesh(np.array(jax.local_devices()), ("data",))
+    rows, everywhere = jax.sharding.PartitionSpec("data"), jax.sharding.PartitionSpec()
+    x, weight = jnp.arange(mesh.size * 12.0).reshape(-1, 4), jnp.eye(4) * 2
+    split = jax.shard_map(products.product, mesh=mesh, in_specs=(rows, everywhere), out_specs=rows)
+    np.testing.assert_array_equal(jax.jit(split)(x, weight), x * 2)
+
+
+def test_matmul_uses_it_for_few_rows_only() -> None:
+    require_kernels(jnp.float32)
+    weight = jnp.ones((8, 16))
+    assert products.TARGET in jax.jit(matmul).lower(jnp.ones((1, 16)), weight).as_text()
+    assert products.TARGET not in jax.jit(matmul).lower(jnp.ones((2048, 16)), weight).as_text()
+
+
+def test_without_a_compiler_xla_does_it_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setattr(products, "_registered", products._registered.__wrapped__)
+    with caplog.at_level(logging.INFO):
+        found = matmul(jnp.ones((1, 16)), jnp.ones((8, 16)))
+    np.testing.assert_array_equal(found, np.full((1, 8), 16.0))
+    assert "CXX=no-such-compiler is not there" in caplog.text
+
+
+def test_a_source_that_does_not_compile_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = tmp_path / "products.cc"
+    source.write_text("this is no C++")
+    monkeypatch.setattr(compiler, "SOURCE", source)
+    with pytest.raises(compiler.Unavailable, match="error"):
+        compiler.library(jax.ffi.include_dir())
+    assert not list((tmp_path / "__pycache__").iterdir())
+
+
+def test_read_only_source_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The cache folder takes the library where the package's own folder cannot be written."""
+    require_kernels(jnp.float32)
+    monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "products.cc"
+    source.write_bytes(compiler.SOURCE.read_bytes())
+    monkeypatch.setattr(compiler, "SOURCE", source)
+    (tmp_path / "__pycache__").write_text("a file where the folder would be")
+    assert compiler.library(jax.ffi.include_dir()).neuroscope_product
+    assert [path.suffix for path in (tmp_path / "cache" / "native").iterdir()] == [".so"]
