@@ -13,7 +13,9 @@ from neuroscope_jax.corpus import commands as corpus_commands
 from neuroscope_jax.corpus import pass_commands
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features import commands as calibration_commands
+from neuroscope_jax.features import label_commands
 from neuroscope_jax.logs import LogLevel, log_to_stderr
+from neuroscope_jax.pages import commands as page_commands
 
 PROGRAM = "neuroscope_jax"
 DEFAULTS = NeuroscopeConfig()
@@ -120,6 +122,7 @@ COMMANDS: flags.Commands = {
     "models": {"pull": flags.command()(models_pull)},
     "sae": {"pull": flags.command()(sae_pull)},
     "corpus": {"build": corpus_commands.build, "show": corpus_commands.show},
+    "labels": {"pull": label_commands.pull, "show": page_commands.show, "report": page_commands.report},
     "calibrate": {
         "run": pass_commands.run,
         "merge": pass_commands.merge,

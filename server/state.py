@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.engine.requests import Engine, SamplingOptions
+from neuroscope_jax.features.label_details import LabelDetail
 from server.broadcast import Broadcast
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class Labels(Protocol):
 
     def all(self) -> dict[str, str]:
         """Feature index, in digits, to label."""
+
+    def source_of(self, index: int) -> str:
+        """Where the label comes from; "numeric" for the fallback."""
+
+    def detail_of(self, index: int) -> LabelDetail | None:
+        """What is known of the label, or of why there is none."""
 
 
 @dataclasses.dataclass

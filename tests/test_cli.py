@@ -133,7 +133,7 @@ def test_single_flags_change_a_preset(serve: Serve, tmp_path: Path) -> None:
         (["serve", "demo"], "unexpected argument 'demo'; options are given as --name value"),
         (["serve", "--", "--trace"], "unknown flag --;"),
         (["serv"], "'serv' is not a command; did you mean serve?"),
-        (["frobnicate"], "'frobnicate' is not a command; there are: serve, models, sae, corpus, calibrate, version"),
+        (["frobnicate"], "'frobnicate' is not a command; there are: serve, models, sae, corpus, labels, "),
         (["models", "pul"], "'pul' is not a command of models; did you mean pull?"),
         (["models", "pull"], "MODEL_ID is missing; see --help"),
         (["models", "pull", "a", "b"], "unexpected argument 'b'"),

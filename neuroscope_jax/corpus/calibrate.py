@@ -7,7 +7,6 @@ there and goes on.
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -67,7 +66,7 @@ def calibrate(config: NeuroscopeConfig, options: Options) -> list[Path]:
         numbers = options.hosts.share(chosen)
         logger.info("%d samples of %s, %d of them here", len(chosen), corpus.name, len(numbers))
         work = Pass(part, params, sae, texts, chosen, Structure.of(pair.tokenizer), options.seed)
-        with contextlib.closing(Checkpoints(folder / STATE_FOLDER)) as checkpoints, _explained(pair.folder):
+        with contextlib.closing(Checkpoints(folder / STATE_FOLDER)) as checkpoints, setup.explained(pair.folder):
             found = run(work, numbers, mesh, checkpoints, options.save_every)
         shard = Shard(found, passages.cited(texts, chosen, found), provenance, options.hosts)
         return _finish(config, shard, options, pair.tokenizer)
@@ -129,19 +128,6 @@ def _tokens(stats: Path) -> int:
         return read_stats(stats)[0].tokens
     except UserError:
         return 0
-
-
-@contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """What a device can run into, in a user's words."""
-    try:
-        yield
-    except FloatingPointError as error:
-        raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        raise UserError(f"{folder}: not enough memory; try --dtype bfloat16") from error
 
 
 def _folder(options: Options, name: str) -> Path:

@@ -1,17 +1,18 @@
-"""The files of a finished pass: statistics in JSON, examples and the pool of windows in parquet, all naming one run.
+"""The files of a finished pass, all naming one run: statistics in JSON; examples, the samples they lie in and the pool
+of windows in parquet.
 
 All are written aside, then renamed, the statistics last: an earlier result stays until the new one is whole.
 """
 
 import dataclasses
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
+from jaxtyping import Bool, Int
 
+from neuroscope_jax.corpus import parquet, schemas
 from neuroscope_jax.corpus.collected import Collected
 from neuroscope_jax.corpus.examples import Example, choose
 from neuroscope_jax.corpus.passages import OUTSIDE, Passages
@@ -23,7 +24,7 @@ from neuroscope_jax.features.calibration import Provenance, save_stats
 from neuroscope_jax.files import set_aside
 from neuroscope_jax.models.chat import ChatTokenizer
 
-ROWS_AT_ONCE = 50_000
+PASSAGES_AT_ONCE = 4096
 Rows = list[dict[str, Any]]
 
 
@@ -43,13 +44,23 @@ class Files:
         """Windows of the pool, one a row."""
         return self._beside("windows.parquet")
 
+    @property
+    def passages(self) -> Path:
+        """Samples that examples lie in, one a row."""
+        return self._beside("passages.parquet")
+
+    @property
+    def shading(self) -> Path:
+        """Activations around examples; not a pass but `shading.shading` writes it."""
+        return self._beside("shading.parquet")
+
     def shard(self, host: int, hosts: int) -> Path:
         """The part of one host, until all are merged."""
         return self._beside(f"shard_{host}_of_{hosts}.npz")
 
     def all(self) -> list[Path]:
         """The files of a finished pass."""
-        return [self.stats, self.examples, self.windows]
+        return [self.stats, self.examples, self.windows, self.passages]
 
     def _beside(self, ending: str) -> Path:
         """demo_stats.json gives demo_examples.parquet, demo.json demo.examples.parquet: no two share a file."""
@@ -61,37 +72,49 @@ class Files:
 def write(
     files: Files, collected: Collected, passages: Passages, tokenizer: ChatTokenizer, provenance: Provenance
 ) -> int:
-    """Write all three files; returns how many near duplicates were left out.
+    """Write all four files; returns how many near duplicates were left out.
 
     Raises UserError where it cannot, and where no token counted.
     """
     if not collected.tokens:
         what = "only control tokens and headers of chat turns, which are not counted"
         raise UserError(f"{provenance.corpus}: no text to calibrate with; its samples hold {what}. Give other texts")
-    duplicates = 0
+    choice = _Choice(collected, passages, tokenizer)
+    with set_aside(files.examples, files.windows, files.passages, files.stats) as asides:
+        for aside, rows, schema in (
+            (asides[0], choice.rows(), schemas.examples()),
+            (asides[1], _pool(collected, passages), schemas.windows()),
+        ):
+            parquet.write(aside, parquet.in_tables(rows, schema), schema, provenance)
+        parquet.write(asides[2], _cited(passages, choice.cited), schemas.passages(), provenance)
+        save_stats(asides[3], collected.stats(), provenance)
+    return choice.duplicates
 
-    def examples() -> Iterator[dict[str, Any]]:
-        nonlocal duplicates
+
+class _Choice:
+    """The examples, gone through once; what else is to be known of them is known after that."""
+
+    def __init__(self, collected: Collected, passages: Passages, tokenizer: ChatTokenizer) -> None:
+        self._source = collected, passages, tokenizer
+        self.duplicates = 0
+        self.cited = np.zeros(len(passages.document), bool)  # the passages that an example lies in
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        collected, passages, tokenizer = self._source
         with progress("examples", len(collected.count), "features") as bar:
             for chosen, dropped in choose(collected, passages, tokenizer):
-                duplicates += dropped
+                self.duplicates += dropped
                 bar.update()
-                yield from _rows(chosen, passages, tokenizer)
-
-    with set_aside(files.examples, files.windows, files.stats) as asides:
-        _write_parquet(asides[0], examples(), _examples_schema(), provenance)
-        _write_parquet(asides[1], _pool(collected, passages), _windows_schema(), provenance)
-        save_stats(asides[2], collected.stats(), provenance)
-    return duplicates
+                document, offset = (np.array([getattr(e, n) for e in chosen], np.int64) for n in ("document", "offset"))
+                self.cited[passages.find(document, offset)] = True
+                yield from _rows(chosen, passages.contexts(document, offset), tokenizer)
 
 
-def _rows(examples: list[Example], passages: Passages, tokenizer: ChatTokenizer) -> Rows:
-    document = np.array([e.document for e in examples], np.int64)
-    offset = np.array([e.offset for e in examples], np.int64)
+def _rows(examples: list[Example], windows: Int[np.ndarray, "n 25"], tokenizer: ChatTokenizer) -> Rows:
     return [
         {**vars(example), **_context(window.tolist(), example.kind != "held_out", tokenizer)}
         | {"sample": example.offset // STRIDE}
-        for example, window in zip(examples, passages.contexts(document, offset), strict=True)
+        for example, window in zip(examples, windows, strict=True)
     ]
 
 
@@ -118,51 +141,13 @@ def _pool(collected: Collected, passages: Passages) -> Iterator[dict[str, Any]]:
         }
 
 
-def _examples_schema() -> Any:
+def _cited(passages: Passages, cited: Bool[np.ndarray, " n"]) -> Iterator[Any]:
     import pyarrow as pa
 
-    whole, text = pa.int32(), pa.string()
-    return pa.schema(
-        [
-            pa.field("feature", whole, nullable=False),
-            pa.field("kind", pa.dictionary(pa.int8(), text), nullable=False),  # top, random or held_out
-            ("rank", pa.int16()),
-            ("quantile", pa.float32()),  # among the drawn firings, 0 weakest; null for top
-            ("activation", pa.float32()),
-            ("document", whole),  # its number in the corpus
-            ("sample", whole),  # which stretch of the document
-            ("offset", whole),  # of the token in its document, BOS not counted
-            ("ids", pa.list_(whole)),  # at most 12 tokens before, the token, at most 12 after
-            ("at", pa.int8()),  # of the token in `ids`
-            ("cut_before", pa.bool_()),  # the sample begins within the context
-            ("cut_after", pa.bool_()),
-            ("before", text),  # as text; null for held_out
-            ("token", text),
-            ("after", text),
-        ]
-    )
-
-
-def _windows_schema() -> Any:
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            ("document", pa.int32()),
-            ("offset", pa.int32()),  # of the window's first token
-            ("ids", pa.list_(pa.int32())),
-            # Feature e fires somewhere in the window where bit e % 8 of byte e // 8 is set.
-            ("fired", pa.binary()),
-        ]
-    )
-
-
-def _write_parquet(path: Path, rows: Iterable[dict[str, Any]], schema: Any, provenance: Provenance) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = schema.with_metadata({"neuroscope": msgspec.json.encode(provenance)})
-    rows = iter(rows)
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        while lot := list(itertools.islice(rows, ROWS_AT_ONCE)):
-            writer.write_table(pa.Table.from_pylist(lot, schema))
+    numbers = np.flatnonzero(cited)
+    for at in range(0, len(numbers), PASSAGES_AT_ONCE):
+        some = numbers[at : at + PASSAGES_AT_ONCE]
+        inside = passages.ids[some] != OUTSIDE
+        ends = np.cumsum([0, *inside.sum(1)], dtype=np.int32)
+        ids = pa.ListArray.from_arrays(ends, passages.ids[some][inside])
+        yield pa.table([passages.document[some], passages.chunk[some], ids], schema=schemas.passages())

@@ -24,7 +24,7 @@ class Passages:
 
     def find(self, document: Int[np.ndarray, "*n"], offset: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n"]:
         """The number of the passage that holds each token."""
-        return np.searchsorted(_name(self.document, self.chunk), _name(document, offset // STRIDE))
+        return np.searchsorted(sample_name(self.document, self.chunk), sample_name(document, offset // STRIDE))
 
     def contexts(self, document: Int[np.ndarray, "*n"], offset: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n 25"]:
         """Ids from BEFORE tokens before each token to AFTER behind it; OUTSIDE beyond its sample."""
@@ -36,7 +36,7 @@ class Passages:
 
 def cited(texts: Texts, samples: Samples, collected: Collected) -> Passages:
     """The samples that an example or a window of the pool comes from."""
-    names = _name(samples.document, samples.offset // STRIDE)
+    names = sample_name(samples.document, samples.offset // STRIDE)
     wanted = np.concatenate([_names(collected.top), _names(collected.drawn), names[samples.slot >= 0]])
     at = np.flatnonzero(np.isin(names, wanted))
     places = np.arange(STRIDE)
@@ -51,15 +51,16 @@ def joined(parts: list[Passages]) -> Passages:
     """The passages of several hosts, each sample once."""
     names = [field.name for field in dataclasses.fields(Passages)]
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    once = np.unique(_name(columns["document"], columns["chunk"]), return_index=True)[1]
+    once = np.unique(sample_name(columns["document"], columns["chunk"]), return_index=True)[1]
     return Passages(**{name: column[once] for name, column in columns.items()})
 
 
 def _names(entries: Entries) -> Int[np.ndarray, " n"]:
     kept = entries.activation > 0
-    return np.unique(_name(entries.document[kept], entries.offset[kept] // STRIDE))
+    return np.unique(sample_name(entries.document[kept], entries.offset[kept] // STRIDE))
 
 
-def _name(document: Int[np.ndarray, "*n"], chunk: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n"]:
+def sample_name(document: Int[np.ndarray, "*n"], chunk: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n"]:
+    """One number a sample, rising with (document, chunk)."""
     name: Int[np.ndarray, "*n"] = document.astype(np.int64) << 32 | chunk
     return name

@@ -16,7 +16,7 @@ from neuroscope_jax.features.calibration import FeatureStats, load_stats, stats_
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.labels import Labels, load_labels
 from neuroscope_jax.features.readout import Tap
-from neuroscope_jax.identity import identify
+from neuroscope_jax.identity import PairIdentity, identify
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import model_folder, sae_file
@@ -50,8 +50,10 @@ def load(config: NeuroscopeConfig) -> Loaded:
         logger.warning("%s has no chat template; a base model? Chat will be refused: serve the -it model", folder)
     model, dtype = model_for(folder, config.dtype)
     config = dataclasses.replace(config, dtype=dtype, context_length=_context_length(config, model))
-    tap = _tap(config, folder, sae_path, model)
-    labels = load_labels(config, tap.sae.d_sae)
+    sae = _sae(config, sae_path, model)
+    pair = identify(config, folder, sae_path, sae.d_sae)
+    tap = _tap(config, sae, pair)
+    labels = load_labels(config, sae.d_sae, pair)
     if tokenizer.vocabulary_size > model.config.vocab_size:
         raise UserError(
             f"{folder}: tokenizer.json has ids up to {tokenizer.vocabulary_size - 1}, "
@@ -81,7 +83,7 @@ def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:
     return min(config.context_length, most)
 
 
-def _tap(config: NeuroscopeConfig, folder: Path, sae_path: Path, model: nn.Module) -> Tap:
+def _sae(config: NeuroscopeConfig, sae_path: Path, model: nn.Module) -> SparseAutoencoder:
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:
         raise UserError(
@@ -91,7 +93,11 @@ def _tap(config: NeuroscopeConfig, folder: Path, sae_path: Path, model: nn.Modul
     sae = load_sae(sae_path, model.config.hidden_size, config.sae_input_norm)
     if config.top_k > sae.d_sae:
         raise UserError(f"--top-k {config.top_k}: this SAE has {sae.d_sae} features")
-    stats = _stats(config, folder, sae_path, sae)
+    return sae
+
+
+def _tap(config: NeuroscopeConfig, sae: SparseAutoencoder, pair: PairIdentity) -> Tap:
+    stats = _stats(config, sae, pair)
     feature_filter = FeatureFilter.of(stats, sae.d_sae, config.feature_filter, config.filter_threshold)
     if stats is not None:
         hidden = int(feature_filter.suppressed.sum())
@@ -99,14 +105,14 @@ def _tap(config: NeuroscopeConfig, folder: Path, sae_path: Path, model: nn.Modul
     return Tap(sae=sae, filter=feature_filter, layer=config.target_layer, top_k=config.top_k)
 
 
-def _stats(config: NeuroscopeConfig, folder: Path, sae_path: Path, sae: SparseAutoencoder) -> FeatureStats | None:
+def _stats(config: NeuroscopeConfig, sae: SparseAutoencoder, pair: PairIdentity) -> FeatureStats | None:
     """The pair's statistics where there are any; says which."""
     path = stats_path(config)
     if config.calibration_path is None and not path.exists():
         logger.info("calibration: none for this pair (no %s): no surprise in events, nothing is filtered", path)
         return None
     try:
-        stats, provenance = load_stats(path, identify(config, folder, sae_path, sae.d_sae))
+        stats, provenance = load_stats(path, pair)
     except UserError as error:
         if config.calibration_path is not None:
             raise

@@ -88,7 +88,5 @@ def shown(path: Path, config: NeuroscopeConfig, top: int = TOP, json: bool = Fal
 def _labels(config: NeuroscopeConfig, provenance: Provenance) -> Labels:
     """Of the SAE the statistics belong to, which need not be the config's where a file was named."""
     sae_id, width = provenance.pair.sae_id, provenance.pair.width
-    for known in (config, *map(load_preset, preset_names())):
-        if known.sae_id == sae_id:
-            return load_labels(known, width)
-    return Labels(sae_id, width, "numeric", {})
+    known = next((c for c in (config, *map(load_preset, preset_names())) if c.sae_id == sae_id), None)
+    return load_labels(known, width, provenance.pair) if known else Labels(sae_id, width, "numeric", {})

@@ -6,7 +6,7 @@ Sources: google-deepmind/gemma, and transformers' modeling_gemma2.py (eager, flo
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -159,6 +159,7 @@ class Gemma2(nn.Module):
 
     config: Gemma2Config
     dtype: DTypeLike = jnp.float32
+    UNEMBEDDING: ClassVar = ("embed_tokens", "weight")  # the parameter that `logits` multiplies by
 
     def setup(self) -> None:
         c = self.config
@@ -192,6 +193,12 @@ class Gemma2(nn.Module):
         """Final norm, tied unembedding and soft-cap; float32 whatever the dtype."""
         with jax.named_scope("unembed"):
             return soft_cap(self.embed_tokens.attend(self.norm(x)), self.config.final_logit_softcapping)
+
+    @staticmethod
+    def final_gain(params: Mapping[str, Any]) -> Float[Array, " D"]:
+        """What the final norm multiplies by, float32; of `params` only that norm is looked at."""
+        gain: Array = 1.0 + params["norm"]["weight"].astype(jnp.float32)
+        return gain
 
     def scores(self, ids: Int[Array, "B T"], positions: Int[Array, "B T"]) -> Float[Array, "B T V"]:
         """Logits at every position, without a cache. Touches every parameter, so `init` goes through it."""

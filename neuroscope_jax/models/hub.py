@@ -55,6 +55,14 @@ def sae_file(repo: str, path: str) -> Path:
     return _cached(repo, path) or pull_sae(repo, path)
 
 
+def sae_on_this_machine(repo: str, path: str) -> Path | None:
+    """The file that `sae_file` would return without downloading, None where there is none."""
+    if repo == DEMO or _is_local(repo):
+        folder = DEMO_FOLDER / "sae" if repo == DEMO else Path(repo).expanduser()
+        return folder / path if (folder / path).exists() else None
+    return _cached(repo, path)
+
+
 def revision(path: Path) -> str | None:
     """The hub's commit that a file or folder of the Hugging Face cache belongs to, None for any other place."""
     above = [path, *path.parents]

@@ -4,7 +4,8 @@ What a family must offer, as a `flax.linen` module with fields `config` and `dty
 
 - `__call__(ids, positions, cache) -> (residual after the last block, cache)`; blocks are named layers_0, layers_1, …
   and each sows its output under ("intermediates", "resid_post");
-- `logits(residual)` in float32; `scores(ids, positions)` touches every parameter; `empty_cache(batch, length)`;
+- `logits(residual)` in float32; its linear part is `final_gain(params)` times the parameter named by `UNEMBEDDING`;
+- `scores(ids, positions)`, which touches every parameter, and `empty_cache(batch, length)`;
 - parameters under Hugging Face's names and layouts, multiplied through `layers.matmul` only;
 - a config with vocab_size, hidden_size, num_hidden_layers and max_position_embeddings.
 """

@@ -39,6 +39,22 @@ class Stored:
     dtype: str  # safetensors' name, e.g. BF16
 
 
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A matrix of a checkpoint that is read a few rows at a time."""
+
+    file: Path
+    key: str
+    shape: tuple[int, ...]
+
+    def blocks(self, size: int) -> Iterator[np.ndarray]:
+        """Its rows in lots of `size`, as precise as the file has them; the last lot is smaller."""
+        for at in range(0, self.shape[0], size):
+            with safe_open(self.file, "np") as tensors:  # anew each time: see _read
+                block: np.ndarray = tensors.get_slice(self.key)[at : min(at + size, self.shape[0])]
+            yield block
+
+
 class Index(msgspec.Struct):
     """model.safetensors.index.json: which shard holds which tensor."""
 
@@ -60,16 +76,18 @@ def load_weights(
     bfloat16 keeps every bit. Raises UserError naming the keys that are missing, unmatched, of a wrong shape or type,
     and any file that is not what it should be.
     """
-    stored, expected = _stored(folder), expected_shapes(model)
-    if read_config(folder).get("tie_word_embeddings") is not False:
-        stored.pop("lm_head.weight", None)  # the embedding once more
-    _check_fit(folder, stored, expected)
-    # The largest first: what is held besides the model itself is greatest while the model is smallest.
-    needed = expected if part is None else expected_shapes(part, "__call__")
-    order = sorted(needed, key=lambda key: -math.prod(needed[key]))
-    leaves = {tree_path(key): _read(stored[key].file, key, dtype, sharding) for key in order}
-    params: Params = flax.traverse_util.unflatten_dict(leaves)
-    return params
+    needed = expected_shapes(model) if part is None else expected_shapes(part, "__call__")
+    return _load(_checked(folder, model), needed, dtype, sharding)
+
+
+def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:
+    """What `logits` touches: its small parameters, float32 on the default device, and its table, which stays on disk.
+
+    The checkpoint is checked as in `load_weights`.
+    """
+    stored, table = _checked(folder, model), hf_key(model.UNEMBEDDING)
+    small = {key: shape for key, shape in expected_shapes(model, "logits").items() if key != table}
+    return _load(stored, small, jnp.float32, None), Table(stored[table].file, table, stored[table].shape)
 
 
 def save_weights(params: Params, path: Path, dtype: DTypeLike | None = None) -> None:
@@ -92,9 +110,33 @@ def tree_path(key: str) -> tuple[str, ...]:
 def expected_shapes(model: nn.Module, method: str = "scores") -> dict[str, tuple[int, ...]]:
     """Shape of every parameter that `method` touches by its Hugging Face key, found without computing anything."""
     ids = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+    residual = jax.ShapeDtypeStruct((1, 1, model.config.hidden_size), jnp.float32)
+    inputs = (residual,) if method == "logits" else (ids, ids)
     key = jax.ShapeDtypeStruct((2,), jnp.uint32)
-    tree = jax.eval_shape(lambda key, ids: model.init(key, ids, ids, method=method)["params"], key, ids)
+    tree = jax.eval_shape(lambda *args: model.init(*args, method=method)["params"], key, *inputs)
     return {hf_key(path): leaf.shape for path, leaf in flax.traverse_util.flatten_dict(tree).items()}
+
+
+def _checked(folder: Path, model: nn.Module) -> dict[str, Stored]:
+    """Every tensor of a checkpoint that is known to be this model's."""
+    stored = _stored(folder)
+    if read_config(folder).get("tie_word_embeddings") is not False:
+        stored.pop("lm_head.weight", None)  # the embedding once more
+    _check_fit(folder, stored, expected_shapes(model))
+    return stored
+
+
+def _load(
+    stored: Mapping[str, Stored],
+    needed: Mapping[str, tuple[int, ...]],
+    dtype: DTypeLike,
+    sharding: jax.sharding.Sharding | None,
+) -> Params:
+    # The largest first: what is held besides the model itself is greatest while the model is smallest.
+    order = sorted(needed, key=lambda key: -math.prod(needed[key]))
+    leaves = {tree_path(key): _read(stored[key].file, key, dtype, sharding) for key in order}
+    params: Params = flax.traverse_util.unflatten_dict(leaves)
+    return params
 
 
 def _stored(folder: Path) -> dict[str, Stored]:

@@ -1,18 +1,20 @@
-"""Readers of SAE files, one function a format, and the registry that picks one.
+"""Readers of SAE files, two functions a format, and the registry that picks them.
 
-Adding a format: write `read_…(path) -> EncoderWeights` and add its line to READERS.
+Adding a format: write `read_…(path) -> EncoderWeights` and `…_decoder_rows(path, features)`, and its line in READERS.
 """
 
+import contextlib
 import dataclasses
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
+from jaxtyping import Float, Int
 
 from neuroscope_jax.config import InputNorm
 from neuroscope_jax.errors import UserError
@@ -38,7 +40,7 @@ def load_sae(
 
     Raises UserError for an unknown format, a broken file, or an SAE of another model's width.
     """
-    weights = _reader(path)(path)
+    weights = _format(path).encoder(path)
     if weights.W_enc.shape[0] != d_model:
         raise UserError(
             f"{path}: W_enc is {_shape(weights.W_enc.shape)}, so this SAE reads vectors of {weights.W_enc.shape[0]}, "
@@ -56,54 +58,105 @@ def load_sae(
     )
 
 
+def decoder_rows(path: Path, features: Sequence[int]) -> Float[np.ndarray, "n d_in"]:
+    """The rows of W_dec of these features, in their order, float32; of the rest only a few MB are held at a time.
+
+    Raises UserError for an unknown format, a broken file, values that are not finite, or a feature that is not there.
+    """
+    return _format(path).decoder_rows(path, features)
+
+
 def read_gemma_scope(path: Path) -> EncoderWeights:
     """Gemma Scope's params.npz: W_enc, W_dec, b_enc, b_dec, threshold. Takes raw residuals (its paper, App. A)."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            headers = {name.removesuffix(".npy"): _header(archive, name) for name in archive.namelist()}
-            _check_headers(path, headers)
-            read = {name: _array(archive, name) for name in ("W_enc", "b_enc", "threshold")}
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such SAE file; check --sae-path or --sae-local-path") from error
-    except (*DAMAGE, OSError) as error:
-        raise UserError(f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz; download it again") from error
+    with _gemma_scope(path) as (archive, _):
+        read = {name: _array(archive, name) for name in ("W_enc", "b_enc", "threshold")}
     for name, array in read.items():
-        if not np.isfinite(array).all():
-            raise UserError(f"{path}: {name} holds values that are not finite; download it again")
+        _check_finite(path, name, array)
     return EncoderWeights(read["W_enc"], read["b_enc"], read["threshold"])
 
 
-READERS: dict[str, Callable[[Path], EncoderWeights]] = {
-    ".npz": read_gemma_scope,
+def gemma_scope_decoder_rows(path: Path, features: Sequence[int]) -> Float[np.ndarray, "n d_in"]:
+    """Those of params.npz, which keeps W_dec as [d_sae, d_in]."""
+    with _gemma_scope(path) as (archive, headers):
+        shape = headers["W_dec"].shape
+        strange = [feature for feature in features if not 0 <= feature < shape[0]]
+        if strange:
+            raise UserError(f"{path}: no feature {strange[0]} in it; it has features 0 to {shape[0] - 1}")
+        rows = _rows(archive, "W_dec", np.asarray(features, np.int64))
+    _check_finite(path, "W_dec", rows)
+    return rows
+
+
+class Format(NamedTuple):
+    """What can be read from a file of one format."""
+
+    encoder: Callable[[Path], EncoderWeights]
+    decoder_rows: Callable[[Path, Sequence[int]], Float[np.ndarray, "n d_in"]]
+
+
+READERS = {
+    ".npz": Format(read_gemma_scope, gemma_scope_decoder_rows),
 }
+
+PIECE = 4 << 20  # bytes of a matrix held at a time while a few of its rows are read
 
 # What the archive, its compression and NumPy's header parser raise for bytes that are not what they were.
 DAMAGE = (zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError, ValueError, EOFError, RuntimeError)
 
 
-def _reader(path: Path) -> Callable[[Path], EncoderWeights]:
+def _format(path: Path) -> Format:
     try:
         return READERS[path.suffix]
     except KeyError:
         raise UserError(f"{path}: unknown SAE format; known endings: {', '.join(READERS)}") from None
 
 
-def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and dtype of an array in the archive, from its first bytes only."""
-    with archive.open(name) as member:
-        read = np.lib.format.read_array_header_1_0 if np.lib.format.read_magic(member) == (1, 0) else None
-        shape, _, dtype = read(member) if read else np.lib.format.read_array_header_2_0(member)
-    return shape, dtype
+@runtime_checkable
+class _Member(Protocol):
+    """An open file of the archive."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
 
 
-def _check_headers(path: Path, headers: dict[str, tuple[tuple[int, ...], np.dtype]]) -> None:
+class _Header(NamedTuple):
+    """What a .npy says of its array before the content."""
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype
+
+
+@contextlib.contextmanager
+def _gemma_scope(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, _Header]]]:
+    """The archive and the headers of what is in it, checked. Raises UserError for damage met in the body too."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            headers = {}
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    headers[name.removesuffix(".npy")] = _header(member)
+            _check_headers(path, headers)
+            yield archive, headers
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such SAE file; check --sae-path or --sae-local-path") from error
+    except (*DAMAGE, OSError) as error:
+        raise UserError(f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz; download it again") from error
+
+
+def _header(member: _Member) -> _Header:
+    """Of the array in an open member, whose content comes next."""
+    read = np.lib.format.read_array_header_1_0 if np.lib.format.read_magic(member) == (1, 0) else None
+    return _Header(*(read(member) if read else np.lib.format.read_array_header_2_0(member)))
+
+
+def _check_headers(path: Path, headers: dict[str, _Header]) -> None:
     wanted = ("W_enc", "W_dec", "b_enc", "b_dec", "threshold")
     missing = [name for name in wanted if name not in headers]
     if missing:
         raise UserError(f"{path}: no {', '.join(missing)} in it; found {', '.join(headers) or 'nothing'}")
-    if len(headers["W_enc"][0]) != 2:
-        raise UserError(f"{path}: W_enc is {_shape(headers['W_enc'][0])}, expected [d_in, d_sae]")
-    d_in, d_sae = headers["W_enc"][0]
+    if len(headers["W_enc"].shape) != 2:
+        raise UserError(f"{path}: W_enc is {_shape(headers['W_enc'].shape)}, expected [d_in, d_sae]")
+    d_in, d_sae = headers["W_enc"].shape
     shapes = {
         "W_enc": (d_in, d_sae),
         "W_dec": (d_sae, d_in),
@@ -112,7 +165,7 @@ def _check_headers(path: Path, headers: dict[str, tuple[tuple[int, ...], np.dtyp
         "threshold": (d_sae,),
     }
     for name in wanted:
-        shape, dtype = headers[name]
+        shape, _, dtype = headers[name]
         if shape != shapes[name]:
             raise UserError(f"{path}: {name} is {_shape(shape)}, expected {_shape(shapes[name])} from W_enc and d_sae")
         if dtype.kind != "f":
@@ -124,6 +177,40 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
         array = np.lib.format.read_array(member, allow_pickle=False)
     with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is named as such
         return array.astype(np.float32, copy=False)
+
+
+def _rows(archive: zipfile.ZipFile, name: str, wanted: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d_in"]:
+    """Rows of a matrix, of which PIECE bytes are held at a time; read to its end, where the archive checks its CRC."""
+    with archive.open(f"{name}.npy") as member:
+        (rows, columns), fortran_order, dtype = _header(member)
+        found = np.empty((len(wanted), columns), dtype)
+        lines, length = (columns, rows) if fortran_order else (rows, columns)
+        step = max(1, PIECE // (length * dtype.itemsize))
+        for at in range(0, lines, step):
+            piece = np.frombuffer(_exactly(member, min(step, lines - at) * length * dtype.itemsize), dtype)
+            piece = piece.reshape(-1, length)
+            if fortran_order:
+                found[:, at : at + len(piece)] = piece[:, wanted].T
+            else:
+                here = (wanted >= at) & (wanted < at + len(piece))
+                found[here] = piece[wanted[here] - at]
+        if member.read(1):
+            raise ValueError("longer than its header says")
+    with np.errstate(over="ignore"):
+        return found.astype(np.float32, copy=False)
+
+
+def _exactly(member: _Member, size: int) -> bytes:
+    """`size` bytes. Raises EOFError where there are fewer."""
+    content = member.read(size)
+    if len(content) < size:
+        raise EOFError(f"{size - len(content)} bytes are missing")
+    return content
+
+
+def _check_finite(path: Path, name: str, array: np.ndarray) -> None:
+    if not np.isfinite(array).all():
+        raise UserError(f"{path}: {name} holds values that are not finite; download it again")
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -50,17 +50,17 @@ def unbroken(calibrate: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     return stats, done.stdout
 
 
-def results(stats: Path) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Statistics without their date, examples and windows."""
+def results(stats: Path) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Statistics without their date, examples, windows and passages."""
     found = json.loads(stats.read_text())
     found["provenance"] = {k: v for k, v in found["provenance"].items() if k != "made"}
-    parquet = [stats.with_name(f"demo_{name}.parquet") for name in ("examples", "windows")]
-    examples, windows = (pq.read_table(path).to_pylist() for path in parquet)
-    return found, examples, windows
+    parquet = [stats.with_name(f"demo_{name}.parquet") for name in ("examples", "windows", "passages")]
+    examples, windows, passages = (pq.read_table(path).to_pylist() for path in parquet)
+    return found, examples, windows, passages
 
 
 def assert_same(stats: Path, other: Path) -> None:
-    """Equal in counts, examples and windows; statistics within 1e-5."""
+    """Equal in counts, examples, windows and passages; statistics within 1e-5."""
     (found, *rows), (expected, *expected_rows) = results(stats), results(other)
     assert rows == expected_rows
     for name in ("mean_activation", "activation_variance", "max_activation"):
@@ -72,10 +72,10 @@ def assert_same(stats: Path, other: Path) -> None:
 
 def test_a_run_writes_statistics_examples_and_windows_of_one_run(unbroken: tuple[Path, str]) -> None:
     stats, printed = unbroken
-    found, examples, windows = results(stats)
+    found, examples, windows, _ = results(stats)
     assert found["tokens"] > 10_000
     assert found["provenance"]["samples"] == len(windows) == int(SAMPLES)
-    for path in (stats.with_name("demo_examples.parquet"), stats.with_name("demo_windows.parquet")):
+    for path in (stats.with_name(f"demo_{name}.parquet") for name in ("examples", "windows", "passages")):
         about = json.loads(pq.read_schema(path).metadata[b"neuroscope"])
         assert about["run"] == found["provenance"]["run"]
     fired = sum(count > 0 for count in found["count"])
@@ -87,7 +87,7 @@ def test_a_run_writes_statistics_examples_and_windows_of_one_run(unbroken: tuple
 
 
 def test_max_activating_collection(unbroken: tuple[Path, str]) -> None:
-    _, examples, _ = results(unbroken[0])
+    examples = results(unbroken[0])[1]
     by_feature: dict[int, list[dict[str, Any]]] = {}
     for row in examples:
         by_feature.setdefault(row["feature"], []).append(row)
@@ -110,7 +110,7 @@ def test_contexts_are_those_of_the_corpus(unbroken: tuple[Path, str], environmen
     with gzip.open(stored, "rt") as file:
         texts = [json.loads(line)["text"] for line in file]
     documents = ChatTokenizer.load(DEMO_FOLDER / "model").encode_documents(texts)
-    _, examples, windows = results(unbroken[0])
+    _, examples, windows, passages = results(unbroken[0])
     for row in examples[::50]:
         first = row["offset"] - row["at"]
         assert row["ids"] == documents[row["document"]][first : first + len(row["ids"])]
@@ -118,6 +118,10 @@ def test_contexts_are_those_of_the_corpus(unbroken: tuple[Path, str], environmen
     for row in windows:
         assert row["ids"] == documents[row["document"]][row["offset"] :][: len(row["ids"])]
         assert len(row["ids"]) == min(25, len(documents[row["document"]]))
+    for row in passages:
+        assert row["ids"] == documents[row["document"]][row["sample"] * 127 :][:127]
+    cited = {(row["document"], row["sample"]) for row in examples}
+    assert [(row["document"], row["sample"]) for row in passages] == sorted(cited)
 
 
 def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(
@@ -268,6 +272,6 @@ def test_what_lies_in_a_run_folder_stays(calibrate: Run, tmp_path: Path) -> None
     words = ("run", "--config", "demo", "--samples", "20", "--run-folder", str(folder))
     done = calibrate(*words, "--output", str(folder / "demo_stats.json"))
     assert done.returncode == 0, done.stderr
-    names = ["demo_examples.parquet", "demo_stats.json", "demo_windows.parquet"]
+    names = ["demo_examples.parquet", "demo_passages.parquet", "demo_stats.json", "demo_windows.parquet"]
     assert sorted(path.name for path in folder.iterdir()) == names
     refused(calibrate(*words, "--output", str(tmp_path / "other_stats.json")), "holds demo_examples.parquet")

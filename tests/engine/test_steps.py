@@ -13,6 +13,7 @@ from neuroscope_jax.engine.sampling import Sampling
 from neuroscope_jax.features.calibration import BINS, FeatureStats
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.models.gemma2 import Gemma2
+from neuroscope_jax.native.products import TARGET
 from tests.engine.conftest import CONFIG, D_SAE
 
 SAMPLING = Sampling.of(SamplingOptions(temperature=0), [1])
@@ -49,7 +50,8 @@ def test_filters_are_arguments_of_the_step(model, params, taps, state):
     program = steps.decode_step.lower(model, params, taps, state, SAMPLING).as_text()
     assert program == programs[0].as_text()
     lines = program.splitlines()
-    assert sum("dot_general" in line and f"{D_SAE}x{CONFIG.hidden_size}x" in line for line in lines) == len(taps)
+    products = [line for line in lines if "dot_general" in line or TARGET in line]
+    assert sum(f"{D_SAE}x{CONFIG.hidden_size}x" in line for line in products) == len(taps)
     assert sum("top_k(" in line and f"tensor<{D_SAE}x" in line for line in lines) == len(taps)
     assert not [line for line in lines if "constant" in line and f"tensor<{D_SAE}x" in line]
 

@@ -1,13 +1,16 @@
 """Reading params.npz: what is right is read exactly, what is wrong is named."""
 
 import contextlib
+import io
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.sae.formats import load_sae, read_gemma_scope
+from neuroscope_jax.sae import formats
+from neuroscope_jax.sae.formats import decoder_rows, load_sae, read_gemma_scope
 
 
 def test_every_array_is_read_exactly(arrays, write):
@@ -118,3 +121,93 @@ def test_other_models_sae_is_refused(arrays, write):
 def test_scalar_norm_needs_a_scalar(arrays, write):
     with pytest.raises(UserError, match="carries no scalar"):
         load_sae(write(**arrays), d_model=64, input_norm="scalar")
+
+
+SHUFFLED = [200, 3, 255, 0, 3]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("piece", [300, 70_000, 1 << 22])  # bytes: less than a row, some rows, all of them
+def test_decoder_rows_are_those_asked_for(arrays, tmp_path, monkeypatch, save, order, piece):
+    monkeypatch.setattr(formats, "PIECE", piece)
+    W_dec = np.random.default_rng(1).standard_normal((256, 64)).astype(np.float32)
+    save(tmp_path / "params.npz", **{**arrays, "W_dec": np.asarray(W_dec, order=order)})
+    found = decoder_rows(tmp_path / "params.npz", SHUFFLED)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, W_dec[SHUFFLED])
+    assert decoder_rows(tmp_path / "params.npz", []).shape == (0, 64)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_decoder_rows_are_float32_whatever_the_file_has(arrays, write, dtype):
+    W_dec = arrays["W_dec"].astype(dtype)
+    found = decoder_rows(write(**{**arrays, "W_dec": W_dec}), SHUFFLED)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, W_dec[SHUFFLED].astype(np.float32))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_decoder_is_never_held_whole(tmp_path, save, order):
+    d_in, d_sae = 512, 32_768
+    matrix = np.zeros((d_sae, d_in), np.float32, order=order)
+    matrix[SHUFFLED] = 1
+    ones = {
+        name: np.ones(shape, np.float32) for name, shape in (("b_enc", d_sae), ("b_dec", d_in), ("threshold", d_sae))
+    }
+    save(tmp_path / "params.npz", W_enc=np.zeros((d_in, d_sae), np.float16), W_dec=matrix, **ones)
+    size = matrix.nbytes
+    del matrix
+    tracemalloc.start()  # NumPy and zipfile tell it what they take
+    try:
+        assert decoder_rows(tmp_path / "params.npz", SHUFFLED).all()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * formats.PIECE < size / 3
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_decoder_rows_that_are_not_finite_are_refused(arrays, write, value):
+    W_dec = arrays["W_dec"].astype(np.float64)
+    W_dec[7, 5] = value
+    path = write(**{**arrays, "W_dec": W_dec})
+    with pytest.raises(UserError, match="W_dec holds values that are not finite"):
+        decoder_rows(path, [6, 7])
+    assert np.isfinite(decoder_rows(path, [6, 8])).all()
+
+
+def test_decoder_rows_that_are_not_there_are_told(arrays, write):
+    path = write(**arrays)
+    for feature in (256, -1):
+        with pytest.raises(UserError, match=f"no feature {feature} in it; it has features 0 to 255"):
+            decoder_rows(path, [0, feature])
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_flipped_byte_of_the_decoder_is_noticed(arrays, tmp_path, save):
+    path = tmp_path / "params.npz"
+    save(path, **arrays)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("W_dec.npy")
+    for at in range(200, entry.compress_size, 4099):
+        place = entry.header_offset + at
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with pytest.raises(UserError, match="damaged or not complete"):
+            decoder_rows(path, SHUFFLED)
+
+
+def test_a_decoder_shorter_or_longer_than_its_header_says_is_noticed(arrays, write):
+    path = write(**{name: array for name, array in arrays.items() if name != "W_dec"})
+    for content in (arrays["W_dec"].tobytes()[:-4], arrays["W_dec"].tobytes() + b"1234"):
+        with zipfile.ZipFile(path) as archive:
+            kept = {name: archive.read(name) for name in archive.namelist() if name != "W_dec.npy"}
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(arrays["W_dec"]))
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, member in {**kept, "W_dec.npy": header.getvalue() + content}.items():
+                archive.writestr(name, member)
+        with pytest.raises(UserError, match="damaged or not complete"):
+            decoder_rows(path, [0])

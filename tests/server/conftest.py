@@ -28,6 +28,7 @@ from neuroscope_jax.engine.requests import (
     QueueFull,
     TokenFeatures,
 )
+from neuroscope_jax.features.label_details import LabelDetail, Score, WrongSequence
 from server.app import run, serve
 from server.ports import bind_ports
 from server.state import ServerState
@@ -70,6 +71,13 @@ class FakeDetokenizer:
         return self._decoder.decode(b"", final=True)
 
 
+SCORE = Score("scored", 0.58, 0.66, 0.5, 0.06, 50, 20, 10, 1, "judge-1", [WrongSequence("a sequence", True)])
+DETAILS = {
+    2: LabelDetail("label 2", "labelled", confidence="high", model="labeller-1", date="2030-01-02", score=SCORE),
+    3: LabelDetail(None, "dead", reason="never fired"),
+}
+
+
 class FakeLabels:
     sae_id = "fake/layer_3/width_64/average_l0_3"
     width = WIDTH
@@ -79,6 +87,12 @@ class FakeLabels:
 
     def all(self) -> dict[str, str]:
         return {str(i): self.text(i) for i in range(WIDTH)}
+
+    def source_of(self, index: int) -> str:
+        return "autointerp" if index in (1, 2) else "numeric"
+
+    def detail_of(self, index: int) -> LabelDetail | None:
+        return DETAILS.get(index)
 
 
 def fake_features(index: int, token_id: int) -> TokenFeatures:

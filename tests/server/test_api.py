@@ -142,6 +142,46 @@ async def test_features_labels_endpoint(server):
     assert {int(key): label for key, label in body["labels"].items()} == {i: f"label {i}" for i in range(64)}
 
 
+async def test_features_labels_have_the_same_shape_without_detail(server):
+    body = (await server.http.get(f"{server.features_url}/v1/features/labels?other=1")).json()
+    assert list(body) == ["sae_id", "width", "labels"]
+
+
+async def test_features_labels_with_source_and_score(server):
+    plain = (await server.http.get(f"{server.features_url}/v1/features/labels")).json()
+    body = (await server.http.get(f"{server.features_url}/v1/features/labels?detail=1")).json()
+    details = body.pop("details")
+    assert body == plain
+    score = {
+        "status": "scored",
+        "balanced_accuracy": 0.58,
+        "tpr": 0.66,
+        "tnr": 0.5,
+        "standard_error": 0.06,
+        "low_confidence": True,
+        "n_active": 50,
+        "n_silent": 20,
+        "n_hard": 10,
+        "n_failed": 1,
+        "judge": "judge-1",
+    }
+    known = {"status": "labelled", "confidence": "high", "model": "labeller-1", "date": "2030-01-02"}
+    assert details == {
+        "1": {"source": "autointerp"},
+        "2": {"source": "autointerp", **known, "score": score},
+        "3": {"source": "numeric", "status": "dead", "reason": "never fired"},
+    }
+
+
+@pytest.mark.parametrize("query", ["detail=0", "detail=true", "detail=", "detail=1&detail=1", "detail=2"])
+async def test_features_labels_with_an_unknown_detail(server, query):
+    response = await server.http.get(f"{server.features_url}/v1/features/labels?{query}")
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert (error["type"], error["param"]) == ("invalid_request_error", "detail")
+    assert "expected 1" in error["message"]
+
+
 async def test_features_stream_no_generation(server, monkeypatch):
     monkeypatch.setattr("server.sse.HEARTBEAT_SECONDS", 0.01)
     async with server.http.stream("GET", f"{server.features_url}/v1/features/stream", timeout=20) as response:

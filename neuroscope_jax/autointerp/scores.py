@@ -1,0 +1,78 @@
+"""From a judge's answers to a label's score, and to the control: what labels score on features not theirs.
+
+balanced accuracy = (tpr + tnr) / 2: 0.5 for whoever says yes to all, no to all, or tosses a coin, whatever the mix.
+"""
+
+import itertools
+import math
+import statistics
+import zlib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from neuroscope_jax.autointerp.sequences import FEWEST, Sequence
+from neuroscope_jax.corpus.hashing import hashed
+from neuroscope_jax.features.label_details import Control, Score, WrongSequence
+
+CONTROL = 0.02  # of the features are also scored with the label of another one
+
+
+def scored(sequences: list[Sequence], answers: list[bool | None], judge: str) -> Score:
+    """The score of a label from what `judge` answered of each sequence; unanswered ones (None) are only counted.
+
+    "insufficient" where fewer than FEWEST of a kind were answered. The standard error takes the answers of each kind
+    for draws of their own: sqrt(tpr (1 - tpr) / n_active + tnr (1 - tnr) / n_silent) / 2.
+    """
+    answered = [(s, answer) for s, answer in zip(sequences, answers, strict=True) if answer is not None]
+    active = [answer for s, answer in answered if s.active]
+    silent = [not answer for s, answer in answered if not s.active]
+    enough = min(len(active), len(silent)) >= FEWEST
+    tpr, tnr = (statistics.fmean(active), statistics.fmean(silent)) if enough else (None, None)
+    return Score(
+        status="scored" if enough else "insufficient",
+        balanced_accuracy=None if tpr is None or tnr is None else (tpr + tnr) / 2,
+        tpr=tpr,
+        tnr=tnr,
+        standard_error=None if tpr is None or tnr is None else _error(tpr, len(active), tnr, len(silent)),
+        n_active=len(active),
+        n_silent=len(silent),
+        n_hard=sum(s.hard for s, _ in answered),
+        n_failed=len(sequences) - len(answered),
+        judge=judge,
+        wrong=[WrongSequence(s.text, s.active) for s, answer in answered if answer != s.active],
+    )
+
+
+def not_scored(sequences: list[Sequence], judge: str) -> Score:
+    """The score of a label that there are too few sequences to ask about; the counts are of those there are."""
+    active, hard = sum(s.active for s in sequences), sum(s.hard for s in sequences)
+    silent = len(sequences) - active
+    return Score("insufficient", None, None, None, None, active, silent, hard, 0, judge, [])
+
+
+def control_pairs(labels: Mapping[int, str], run: str) -> dict[int, int]:
+    """For CONTROL of these features, at least one, another feature whose label is to be tried on it.
+
+    The same for the same labels and run. None where all features have one and the same label.
+    """
+    features = sorted(labels)
+    order = np.argsort(hashed(zlib.crc32(run.encode()), np.array(features, np.uint32)), kind="stable").tolist()
+    shuffled = [features[i] for i in order]
+    pairs = {}
+    for i, feature in enumerate(shuffled[: math.ceil(CONTROL * len(features))]):
+        others = itertools.chain(shuffled[i + 1 :], shuffled[:i])
+        donor = next((other for other in others if labels[other].lower() != labels[feature].lower()), None)
+        if donor is not None:
+            pairs[feature] = donor
+    return pairs
+
+
+def control(scores: Iterable[Score]) -> Control:
+    """The mean balanced accuracy of the control's scores that came about, and their number."""
+    found = [score.balanced_accuracy for score in scores if score.balanced_accuracy is not None]
+    return Control(statistics.fmean(found) if found else None, len(found))
+
+
+def _error(tpr: float, n_active: int, tnr: float, n_silent: int) -> float:
+    return math.sqrt(tpr * (1 - tpr) / n_active + tnr * (1 - tnr) / n_silent) / 2

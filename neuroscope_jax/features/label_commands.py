@@ -1,0 +1,81 @@
+"""`labels pull`."""
+
+import collections
+import dataclasses
+from pathlib import Path
+
+from neuroscope_jax import flags
+from neuroscope_jax.config import NeuroscopeConfig
+from neuroscope_jax.features.label_details import LabelDetails, save_labels
+from neuroscope_jax.features.labels import labels_path, read_fitting_details, read_labels
+from neuroscope_jax.logs import LogLevel, log_to_stderr
+
+DEFAULTS = {**dataclasses.asdict(NeuroscopeConfig()), "sae_width": "16k"}
+SHOWN = {"model": DEFAULTS["model_id"], "sae": DEFAULTS["sae_repo"], "sae_layer": DEFAULTS["target_layer"]}
+
+
+@flags.command(**DEFAULTS, **SHOWN)
+def pull(
+    *,
+    config: str | None = None,
+    model: str | None = None,
+    sae: str | None = None,
+    sae_layer: int | None = None,
+    sae_width: str | None = None,
+    sae_path: str | None = None,
+    sae_local_path: str | None = None,
+    refresh: bool = False,
+    log_level: LogLevel = "info",
+) -> str:
+    """Fetch the labels that Neuronpedia publishes of an SAE, once; from then on they are there without a network.
+
+    NEURONPEDIA_DATASETS names a mirror of its bucket.
+
+    Args:
+        config: a preset (gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
+        model: hub id or local folder of a checkpoint in Hugging Face layout
+        sae: hub id or local folder of an SAE release
+        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
+        sae_width: number of features, as the release writes it (16k, 65k, ...)
+        sae_path: SAE file within the release, instead of layer and width
+        sae_local_path: SAE file on this machine, instead of a release
+        refresh: fetch them again where they are there already
+        log_level: how much is logged to stderr
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    for name in ("refresh", "log_level"):
+        given.pop(name)
+    log_to_stderr(log_level)
+    from neuroscope_jax import pairs  # brings JAX in, which other commands and --help do without
+    from neuroscope_jax.features import neuronpedia
+    from neuroscope_jax.features.width import width_of
+
+    resolved = pairs.from_flags(given)
+    path, width = labels_path(resolved, "neuronpedia"), width_of(resolved)
+    if path.is_file() and not refresh:
+        return _kept(path, resolved, width)
+    details = neuronpedia.fetch(resolved, width)
+    save_labels(path, details)
+    return f"{_described(details)}\nwritten to {path}"
+
+
+def _kept(path: Path, config: NeuroscopeConfig, width: int) -> str:
+    """What is there already. Raises UserError where it belongs to another SAE."""
+    details = read_fitting_details(path, config, width)
+    texts = read_labels(path, width)
+    described = _described(details) if details else f"labels of {len(texts):,} of {width:,} features, origin unknown"
+    return f"{described}\nhere already, in {path}; --refresh fetches them again"
+
+
+def _described(details: LabelDetails) -> str:
+    """Whose labels, how many, made how and fetched when."""
+    ids = f"{details.neuronpedia_model_id}/{details.neuronpedia_sae_id}"
+    makers = collections.Counter((d.type_name or "by hand", d.model or "a person") for d in details.features.values())
+    several = sum(detail.alternatives > 0 for detail in details.features.values())
+    lines = [f"{ids}: labels of {len(details.features):,} of {details.width:,} features"]
+    lines += [f"  {count:,} by {model} ({method})" for (method, model), count in makers.most_common()]
+    lines += [f"  {several:,} features had several, of which one was taken"] if several else []
+    if details.download:
+        files = len(details.download.batches)
+        lines.append(f"fetched {details.made} from {details.download.address}, {files:,} files")
+    return "\n".join(lines)

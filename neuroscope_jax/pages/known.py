@@ -1,0 +1,83 @@
+"""What is known of a pair's features before any page is made: its labels, and its corpus pass where there was one."""
+
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+from neuroscope_jax.config import NeuroscopeConfig
+from neuroscope_jax.corpus.output import Files
+from neuroscope_jax.features.calibration import FeatureStats, Provenance, read_stats, stats_path
+from neuroscope_jax.features.label_details import LabelDetail, LabelDetails
+from neuroscope_jax.features.labels import Labels, labels_path, load_labels, read_fitting_details, read_labels
+from neuroscope_jax.features.width import width_of
+
+KEPT: tuple[Literal["autointerp", "neuronpedia"], ...] = ("autointerp", "neuronpedia")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A corpus pass that was finished."""
+
+    stats: FeatureStats
+    provenance: Provenance
+    files: Files
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """All that there is about the features of a pair."""
+
+    config: NeuroscopeConfig
+    labels: Labels
+    details: tuple[LabelDetails, ...]  # of the files the labels come from, best first
+    file: Path | None  # the one label file that was asked for
+    measured: Measured | None
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.labels.width
+
+    def label(self, feature: int) -> str | None:
+        """Its label; None where it goes by its number."""
+        return self.labels.texts.get(feature)
+
+    def source(self, feature: int) -> str | None:
+        """Where its label comes from; None where it has none."""
+        if feature not in self.labels.texts:
+            return None
+        return self.file.name if self.file and not self.details else self.labels.source_of(feature)
+
+    def detail(self, feature: int) -> LabelDetail | None:
+        """What is known of its label, or of why it has none."""
+        return self.labels.detail_of(feature)
+
+
+def read_pass(config: NeuroscopeConfig) -> Measured | None:
+    """The pass of the config's pair, None where there was none. Raises UserError for files that are damaged."""
+    path = stats_path(config)
+    if not path.exists() and config.calibration_path is None:
+        return None
+    return Measured(*read_stats(path), Files(path))
+
+
+def known(config: NeuroscopeConfig, measured: Measured | None, file: Path | None = None) -> Known:
+    """What is on this machine about the config's pair; with `file` its labels instead of those of the cache folder.
+
+    Raises UserError for files of another pair, and where not even the number of features can be told.
+    """
+    pair = measured.provenance.pair if measured else None
+    width = pair.width if pair else width_of(config)
+    if file is None:
+        paths = [labels_path(config, source) for source in KEPT]
+        found = [read_fitting_details(path, config, width, pair) for path in paths if path.is_file()]
+        labels = load_labels(config, width, pair)
+    else:
+        found = [read_fitting_details(file, config, width, pair)]
+        labels = _labels_of(file, found[0], config, width)
+    return Known(config, labels, tuple(details for details in found if details), file, measured)
+
+
+def _labels_of(file: Path, details: LabelDetails | None, config: NeuroscopeConfig, width: int) -> Labels:
+    source = details.source if details else "autointerp"
+    return Labels(config.sae_id, width, source, read_labels(file, width), details=details.features if details else {})

@@ -1,0 +1,61 @@
+"use strict";
+/* The score of a label: its parts, and the sequences that the judge got wrong. */
+
+function score(found) {
+  if (!found) return null;
+  const asked = `judge ${found.judge}`;
+  if (found.status === "insufficient") {
+    const had = `${plural(found.n_active, "active sequence")} and ${whole.format(found.n_silent)} silent`;
+    return section("Score", asked, element("p", {}, `Too few sequences to score the label: ${had}.`));
+  }
+  const low = found.balanced_accuracy < neuroscope.facts.low;
+  const value = element("strong", { class: low ? "big low" : "big" }, share(found.balanced_accuracy));
+  const error = found.standard_error === null ? "" : ` ± ${share(found.standard_error)}`;
+  const line = element("p", {}, value, `${error} balanced accuracy; 0.50 is chance`, ...comparison());
+  return section("Score", asked, line, confusion(found), element("p", { class: "note" }, scoreNote(found)));
+}
+
+function comparison() {
+  const control = neuroscope.facts.control;
+  if (!control || control.balanced_accuracy === null) return [];
+  const of = plural(control.n, "feature");
+  return [`. Labels of other features come to ${share(control.balanced_accuracy)} here, over ${of}`];
+}
+
+function confusion(found) {
+  const row = (name, n, rate, right) => {
+    const hits = Math.round(n * rate);
+    const cells = right === 0 ? [hits, n - hits] : [n - hits, hits];
+    const cell = (count, place) => element("td", { class: place === right ? "right" : "miss" }, whole.format(count));
+    return element("tr", {}, element("th", { scope: "row" }, name), ...cells.map(cell), element("td", {}, share(rate)));
+  };
+  const heads = ["", "judged active", "judged silent", "recognised"];
+  return element(
+    "table",
+    { class: "confusion" },
+    element("thead", {}, element("tr", {}, ...heads.map((words) => element("th", { scope: "col" }, words)))),
+    element(
+      "tbody",
+      {},
+      row(`active (${whole.format(found.n_active)})`, found.n_active, found.tpr, 0),
+      row(`silent (${whole.format(found.n_silent)})`, found.n_silent, found.tnr, 1),
+    ),
+  );
+}
+
+function scoreNote(found) {
+  const hard = `${whole.format(found.n_hard)} of the silent sequences hold the feature's usual token.`;
+  return found.n_failed ? `${hard} ${whole.format(found.n_failed)} were asked but not answered.` : hard;
+}
+
+function wrong(found) {
+  if (!found?.wrong.length) return null;
+  const item = (sequence) => {
+    const verdict = sequence.was_active ? "fires, judged silent" : "silent, judged to fire";
+    const mark = element("span", { class: sequence.was_active ? "badge missed" : "badge false-alarm" }, verdict);
+    return element("li", {}, mark, " ", element("span", { class: "context", dir: "auto" }, readable(sequence.text)));
+  };
+  const ordered = [...found.wrong].sort((a, b) => b.was_active - a.was_active);
+  const list = element("ul", { class: "wrong" }, ...ordered.map(item));
+  return section("Judged wrong", plural(found.wrong.length, "sequence"), list);
+}
