@@ -8,6 +8,7 @@ from typing import Any
 import fire
 
 from neuroscope_jax import __version__, flags
+from neuroscope_jax.autointerp import commands as autointerp_commands
 from neuroscope_jax.config import DType, FilterMode, InputNorm, NeuroscopeConfig
 from neuroscope_jax.corpus import commands as corpus_commands
 from neuroscope_jax.corpus import pass_commands
@@ -122,7 +123,13 @@ COMMANDS: flags.Commands = {
     "models": {"pull": flags.command()(models_pull)},
     "sae": {"pull": flags.command()(sae_pull)},
     "corpus": {"build": corpus_commands.build, "show": corpus_commands.show},
-    "labels": {"pull": label_commands.pull, "show": page_commands.show, "report": page_commands.report},
+    "labels": {
+        "pull": label_commands.pull,
+        "generate": autointerp_commands.generate,
+        "score": autointerp_commands.score,
+        "show": page_commands.show,
+        "report": page_commands.report,
+    },
     "calibrate": {
         "run": pass_commands.run,
         "merge": pass_commands.merge,

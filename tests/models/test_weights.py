@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.gemma2 import Gemma2
-from neuroscope_jax.models.weights import expected_shapes, load_weights, save_weights
+from neuroscope_jax.models.weights import expected_shapes, load_unembedding, load_weights, save_weights
 
 Tiny = tuple[Gemma2, dict[str, Any]]
 UP = "model.layers.1.mlp.up_proj.weight"
@@ -191,3 +191,28 @@ def test_other_weight_formats_are_named(folder: Path, tiny: Tiny) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"x")
     with pytest.raises(UserError, match=r"found pytorch_model\.bin.*safetensors only"):
         load_weights(folder, tiny[0], jnp.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_the_unembedding_alone_comes_in_blocks_of_rows(
+    folder: Path, tiny: Tiny, tensors: dict[str, np.ndarray], dtype: Any, size: int
+) -> None:
+    there = {key: value.astype(dtype) for key, value in tensors.items()}
+    write_shards(folder, there)
+    params, table = load_unembedding(folder, tiny[0])
+    assert list(params) == ["norm"]
+    np.testing.assert_array_equal(tiny[0].final_gain(params), 1 + there["model.norm.weight"].astype(np.float32))
+    blocks = list(table.blocks(size))
+    assert {block.dtype for block in blocks} == {np.dtype(dtype)}
+    assert max(map(len, blocks)) <= size
+    np.testing.assert_array_equal(np.concatenate(blocks), there["model.embed_tokens.weight"])
+    assert table.shape == there["model.embed_tokens.weight"].shape
+
+
+def test_the_unembedding_of_an_unfit_checkpoint_is_refused(
+    folder: Path, tiny: Tiny, tensors: dict[str, np.ndarray]
+) -> None:
+    save_file({key: value for key, value in tensors.items() if key != UP}, folder / "model.safetensors")
+    with pytest.raises(UserError, match=f"1 missing: {UP}"):
+        load_unembedding(folder, tiny[0])

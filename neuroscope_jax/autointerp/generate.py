@@ -1,0 +1,106 @@
+"""`labels generate`: a corpus pass, labels from its examples, scores if wanted, and the files that keep them.
+
+pass ─▶ evidence ─▶ estimate ─▶ ask for labels ─▶ files ─▶ ask for scores ─▶ files ─▶ summary
+                      └─ over the budget: the end
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from neuroscope_jax.autointerp import expected, label_file, reuse, summary
+from neuroscope_jax.autointerp.asking import Asking
+from neuroscope_jax.autointerp.evidence import Evidence
+from neuroscope_jax.autointerp.label_journal import LabelJournal
+from neuroscope_jax.autointerp.labelling import Labelling
+from neuroscope_jax.autointerp.prompts import PROMPT_VERSION
+from neuroscope_jax.autointerp.rounds import Rounds
+from neuroscope_jax.autointerp.scoring import Scoring, with_scores
+from neuroscope_jax.autointerp.target import Target
+from neuroscope_jax.features.label_details import LabelDetail, LabelDetails, save_labels
+from neuroscope_jax.features.logits import TokenScores, token_scores
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a user may say beside the pair and how Claude is asked."""
+
+    wanted: reuse.Wanted
+    features: str | None  # all where None
+    examples: int  # of the strongest, in a prompt
+    decoder_logits: bool
+    score: bool
+    replace_flagged: bool
+    output: Path | None  # None: where the loader looks
+
+
+def generate(target: Target, asking: Asking, options: Options) -> str:
+    """Label features and write the files; returns the summary, or what a dry run has to show.
+
+    Raises UserError for what does not fit together, and where the run has to end; answers so far are kept.
+    """
+    features = target.features(options.features)
+    path = options.output or target.labels_path
+    label_file.check_place(path)
+    label_file.before(path, target.config, target.identity)  # is refused now, not after hours
+    evidence = Evidence(reuse.pass_of(target.pair, target.identity, options.wanted), target.tokenizer)
+    logits = _logits(target, evidence, features) if options.decoder_logits else {}
+    model = asking.settings.model
+    labelling = Labelling(evidence, features, options.examples, model, logits)
+    with LabelJournal(target.journal_path, asking.retry_failed) as journal:
+        before = label_file.before(path, target.config, target.identity)
+        rounds = Rounds(asking, journal, target.tokenizer)
+        cost, likely = expected.of_labels(rounds, labelling)
+        score_cost = expected.of_scores(rounds, evidence, likely if options.score else {}, model)
+        if asking.dry_run:
+            return summary.dry_run(cost + score_cost, next(iter(labelling.questions()), None), labelling.found)
+        rounds.check(cost + score_cost)
+        rounds.ask("labels", labelling, cost)
+        details = _details(target, evidence, asking, labelling.found, before, options.features is not None)
+        save_labels(path, details)
+        lines = [*summary.labels(labelling.found)]
+        if options.score:
+            scoring = Scoring(evidence, _labels(labelling.found), model)
+            rounds.ask("scores", scoring, score_cost)
+            details = with_scores(details, scoring, options.replace_flagged)
+            save_labels(path, details)
+            lines += summary.scores(details, scoring)
+        return "\n".join([*lines, summary.spent(rounds.usage), *summary.written(path)])
+
+
+def _details(
+    target: Target,
+    evidence: Evidence,
+    asking: Asking,
+    found: Mapping[int, LabelDetail],
+    before: LabelDetails | None,
+    merged: bool,
+) -> LabelDetails:
+    """What to write: the labels found, beside those of other features where only some were asked about."""
+    run = evidence.provenance.run
+    details = label_file.new(target.config, target.identity)
+    details = dataclasses.replace(details, labeler=asking.settings.model, prompt_version=PROMPT_VERSION, run=run)
+    if before is None:
+        return dataclasses.replace(details, features=dict(found))
+    others = before.features if merged else {}
+    same_pass = before.run == run
+    known = before.features if same_pass else {}
+    features = {feature: _with_earlier_score(detail, known.get(feature)) for feature, detail in found.items()}
+    return dataclasses.replace(details, features={**others, **features}, control=before.control if same_pass else None)
+
+
+def _with_earlier_score(detail: LabelDetail, earlier: LabelDetail | None) -> LabelDetail:
+    """A score belongs to a label and the pass it was scored on: where the label came out the same, it holds."""
+    if earlier is None or detail.label is None or earlier.label != detail.label:
+        return detail
+    return dataclasses.replace(detail, score=earlier.score, replaced=earlier.replaced)
+
+
+def _labels(found: Mapping[int, LabelDetail]) -> dict[int, str]:
+    return {feature: detail.label for feature, detail in found.items() if detail.label}
+
+
+def _logits(target: Target, evidence: Evidence, features: list[int]) -> dict[int, TokenScores]:
+    """Of the features that have examples; the SAE's decoder is read for them."""
+    pair, wanted = target.pair, sorted(set(features) & set(evidence.features()))
+    return dict(token_scores(pair.folder, pair.model, pair.sae_path, pair.tokenizer, wanted))

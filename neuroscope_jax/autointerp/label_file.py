@@ -1,0 +1,65 @@
+"""A label file as it stands, whoever wrote it: what a person changed in the simple file goes before its details."""
+
+import dataclasses
+import datetime
+from pathlib import Path
+
+from neuroscope_jax import __version__, files
+from neuroscope_jax.config import NeuroscopeConfig
+from neuroscope_jax.errors import UserError
+from neuroscope_jax.features.label_details import LabelDetail, LabelDetails, details_path
+from neuroscope_jax.features.labels import read_fitting_details, read_labels
+from neuroscope_jax.identity import PairIdentity
+
+
+def read(path: Path, config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetails:
+    """All that is known of the labels of a file, which may have no details beside it.
+
+    Raises UserError for a file that is absent, damaged or of another pair.
+    """
+    texts = read_labels(path, pair.width)
+    details = read_fitting_details(path, config, pair.width, pair) or new(config, pair)
+    features = {index: _detail(text, details.features.get(index)) for index, text in texts.items()}
+    unlabelled = {i: detail for i, detail in details.features.items() if i not in texts and not detail.shown}
+    return dataclasses.replace(details, features=features | unlabelled)
+
+
+def before(path: Path, config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetails | None:
+    """The same of a file that need not be there."""
+    return read(path, config, pair) if path.exists() else None
+
+
+def new(config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetails:
+    """No labels yet."""
+    return LabelDetails(
+        source="autointerp",
+        pair=pair,
+        neuronpedia_model_id=config.neuronpedia_model_id,
+        neuronpedia_sae_id=config.neuronpedia_sae_id,
+        width=pair.width,
+        made=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        version=__version__,
+        labeler=None,
+        prompt_version=None,
+        run=None,
+        control=None,
+        features={},
+    )
+
+
+def _detail(text: str, known: LabelDetail | None) -> LabelDetail:
+    """What is known of a label, nothing where the details are about another."""
+    if known is None or known.label != text:
+        return LabelDetail(text, "labelled")
+    return dataclasses.replace(known, replaced=False)
+
+
+def check_place(path: Path) -> None:
+    """Raises UserError where label files cannot be written at `path`."""
+    if path.suffix != ".json":
+        raise UserError(f"{path}: expected a name that ends in .json; the labels' details are written beside it")
+    try:
+        for place in (path, details_path(path)):
+            files.check_place(place)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}; name another place") from error
