@@ -27,7 +27,7 @@ def model_for(folder: Path, dtype: DType) -> tuple[nn.Module, DType]:
 
 
 def _choose_dtype(model: nn.Module) -> DType:
-    """bfloat16 on accelerators; on CPU float32, the faster form there, unless it would crowd the memory."""
+    """bfloat16 on accelerators; on CPU float32, which is exact, unless it would crowd the memory."""
     if jax.default_backend() != "cpu":
         return "bfloat16"
     needed = 4 * sum(math.prod(shape) for shape in expected_shapes(model).values())
