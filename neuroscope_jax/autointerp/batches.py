@@ -191,7 +191,8 @@ class _Run:
     def _settle(self, batch: UnderWay, key: str, reading: Reading) -> bool:
         """Keep an answer and deliver it; whether the model gave it."""
         answer = answer_of(key, *batch.asked[key], reading)
-        if key not in self._journal:  # a run that was killed may have read a part of the results
+        asked = self._waiting[key]  # nobody, where the batch is a killed run's and this run asks for less
+        if not (self._journal.find(key, asked[0]) if asked else key in self._journal):
             self._journal.add(answer)
             if by_the_model(answer.failure):
                 self.usage.pay(answer, self._prices)

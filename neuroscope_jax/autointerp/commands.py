@@ -98,10 +98,13 @@ def score(*, pair: PairFlags, ask: AskFlags, labels: str, judge: str = MODEL) ->
     from neuroscope_jax import platforms
 
     platforms.choose(config.platform)
+    from neuroscope_jax.autointerp import label_file
     from neuroscope_jax.autointerp import score as command
     from neuroscope_jax.autointerp.target import Target
 
-    return command.score(Target.find(config), asking, Path(labels).expanduser(), ask.features, ask.replace_flagged)
+    path = Path(labels).expanduser()
+    label_file.check(path, config)
+    return command.score(Target.find(config), asking, path, ask.features, ask.replace_flagged)
 
 
 def _check(samples: int | None, seed: int | None, examples: int) -> None:

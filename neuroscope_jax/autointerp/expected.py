@@ -14,6 +14,8 @@ from neuroscope_jax.autointerp.spending import Estimate
 SAMPLED = 1_024  # features whose sequences are drawn
 PLACEHOLDER = "texts and words of some ordinary kind"  # for a label that is not written yet, about as long
 
+NOTHING = Estimate(0, 0, 0, 0, 0.0, "")
+
 
 def of_labels(rounds: Rounds, labelling: Labelling) -> tuple[Estimate, dict[int, str]]:
     """The cost of labels, and the features that will have one with the label where it is known."""

@@ -13,6 +13,7 @@ from neuroscope_jax.autointerp.asking import Asking
 from neuroscope_jax.autointerp.evidence import Evidence
 from neuroscope_jax.autointerp.label_journal import LabelJournal
 from neuroscope_jax.autointerp.labelling import Labelling
+from neuroscope_jax.autointerp.merging import merged
 from neuroscope_jax.autointerp.prompts import PROMPT_VERSION
 from neuroscope_jax.autointerp.rounds import Rounds
 from neuroscope_jax.autointerp.scoring import Scoring, with_scores
@@ -51,12 +52,13 @@ def generate(target: Target, asking: Asking, options: Options) -> str:
         before = label_file.before(path, target.config, target.identity)
         rounds = Rounds(asking, journal, target.tokenizer)
         cost, likely = expected.of_labels(rounds, labelling)
-        score_cost = expected.of_scores(rounds, evidence, likely if options.score else {}, model)
+        score_cost = expected.of_scores(rounds, evidence, likely, model) if options.score else expected.NOTHING
         if asking.dry_run:
             return summary.dry_run(cost + score_cost, next(iter(labelling.questions()), None), labelling.found)
         rounds.check(cost + score_cost)
         rounds.ask("labels", labelling, cost)
-        details = _details(target, evidence, asking, labelling.found, before, options.features is not None)
+        made = _details(target, evidence, model, labelling.found)
+        details = merged(made, before, whole=options.features is None)
         save_labels(path, details)
         lines = [*summary.labels(labelling.found)]
         if options.score:
@@ -68,32 +70,15 @@ def generate(target: Target, asking: Asking, options: Options) -> str:
         return "\n".join([*lines, summary.spent(rounds.usage), *summary.written(path)])
 
 
-def _details(
-    target: Target,
-    evidence: Evidence,
-    asking: Asking,
-    found: Mapping[int, LabelDetail],
-    before: LabelDetails | None,
-    merged: bool,
-) -> LabelDetails:
-    """What to write: the labels found, beside those of other features where only some were asked about."""
-    run = evidence.provenance.run
-    details = label_file.new(target.config, target.identity)
-    details = dataclasses.replace(details, labeler=asking.settings.model, prompt_version=PROMPT_VERSION, run=run)
-    if before is None:
-        return dataclasses.replace(details, features=dict(found))
-    others = before.features if merged else {}
-    same_pass = before.run == run
-    known = before.features if same_pass else {}
-    features = {feature: _with_earlier_score(detail, known.get(feature)) for feature, detail in found.items()}
-    return dataclasses.replace(details, features={**others, **features}, control=before.control if same_pass else None)
-
-
-def _with_earlier_score(detail: LabelDetail, earlier: LabelDetail | None) -> LabelDetail:
-    """A score belongs to a label and the pass it was scored on: where the label came out the same, it holds."""
-    if earlier is None or detail.label is None or earlier.label != detail.label:
-        return detail
-    return dataclasses.replace(detail, score=earlier.score, replaced=earlier.replaced)
+def _details(target: Target, evidence: Evidence, model: str, found: dict[int, LabelDetail]) -> LabelDetails:
+    """All that is to be kept of the labels just made."""
+    return dataclasses.replace(
+        label_file.new(target.config, target.identity),
+        labeler=model,
+        prompt_version=PROMPT_VERSION,
+        run=evidence.provenance.run,
+        features=found,
+    )
 
 
 def _labels(found: Mapping[int, LabelDetail]) -> dict[int, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from neuroscope_jax import __version__, files
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.features.label_details import LabelDetail, LabelDetails, details_path
+from neuroscope_jax.features.label_details import LabelDetail, LabelDetails, details_path, read_details
 from neuroscope_jax.features.labels import read_fitting_details, read_labels
 from neuroscope_jax.identity import PairIdentity
 
@@ -27,6 +27,22 @@ def read(path: Path, config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetai
 def before(path: Path, config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetails | None:
     """The same of a file that need not be there."""
     return read(path, config, pair) if path.exists() else None
+
+
+def check(path: Path, config: NeuroscopeConfig) -> None:
+    """Tell before anything is downloaded that a file is absent, cannot be written beside, or is of another pair."""
+    if not path.is_file():
+        raise UserError(f"--labels {path}: no such file; expected JSON from feature index to label")
+    check_place(path)
+    if details_path(path).exists():
+        details = read_details(details_path(path))
+        made = details.neuronpedia_model_id, details.neuronpedia_sae_id
+        named = config.neuronpedia_model_id, config.neuronpedia_sae_id
+        if made != named:
+            raise UserError(
+                f"--labels {path}: labels of {'/'.join(made)}, but the pair in use is {'/'.join(named)}; "
+                "name theirs with --config, or with --model and --sae"
+            )
 
 
 def new(config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetails:

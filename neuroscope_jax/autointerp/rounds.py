@@ -5,28 +5,19 @@ import functools
 import logging
 import math
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from neuroscope_jax.autointerp.asking import Asking
 from neuroscope_jax.autointerp.batch_state import BatchState
 from neuroscope_jax.autointerp.journal import Journal
+from neuroscope_jax.autointerp.labelling import Labelling
 from neuroscope_jax.autointerp.question import Answer, Question
+from neuroscope_jax.autointerp.scoring import Scoring
 from neuroscope_jax.autointerp.spending import Count, Estimate, Usage, by_tokenizer, estimate
 from neuroscope_jax.corpus.progress import progress
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.chat import ChatTokenizer
 
 logger = logging.getLogger(__name__)
-
-
-class Round(Protocol):
-    """Questions, and what is done with their answers."""
-
-    def questions(self) -> Iterable[Question]:
-        """All, the same each time."""
-
-    def take(self, question: Question, answer: Answer) -> None:
-        """Called once for each of them."""
 
 
 class Rounds:
@@ -57,7 +48,7 @@ class Rounds:
                 f"ask for less with --features{'' if self._asking.batch else ', or at half the price with --batch'}"
             )
 
-    def ask(self, what: str, asked: Round, expected: Estimate) -> None:
+    def ask(self, what: str, asked: Labelling | Scoring, expected: Estimate) -> None:
         """Put all questions of a round. Raises UserError where the run must end; answers so far are in the journal."""
         settings = dataclasses.replace(self._asking.settings, max_usd=self._left())
         with progress(what, expected.calls + expected.known, "answers") as bar:

@@ -23,9 +23,6 @@ def score(target: Target, asking: Asking, path: Path, features: str | None, repl
 
     Raises UserError for what does not fit together, and where the run has to end; answers so far are kept.
     """
-    if not path.is_file():
-        raise UserError(f"--labels {path}: no such file; expected JSON from feature index to label")
-    label_file.check_place(path)
     evidence, judge = _evidence(target), asking.settings.model
     with LabelJournal(target.journal_path, asking.retry_failed) as journal:
         details = label_file.read(path, target.config, target.identity)

@@ -149,4 +149,8 @@ def typical_answer(schema: dict[str, Any]) -> str:
 
 
 def _tokens(read: int, written: int) -> str:
-    return f"{read / MILLION:,.2f} M tokens read and {written / MILLION:,.2f} M written"
+    return f"{_count(read)} tokens read and {_count(written)} written"
+
+
+def _count(tokens: int) -> str:
+    return f"{tokens / MILLION:,.2f} M" if tokens >= MILLION / 10 else f"{tokens:,}"

@@ -39,7 +39,8 @@ def scores(details: LabelDetails, scoring: Scoring) -> Iterator[str]:
     if control.balanced_accuracy is None:
         yield "control: none, for want of two labels and enough sequences"
     else:
-        yield f"control: balanced accuracy {control.balanced_accuracy:.2f}, {control.n:,} labels of other features"
+        many = "1 label of another feature" if control.n == 1 else f"{control.n:,} labels of other features"
+        yield f"control: balanced accuracy {control.balanced_accuracy:.2f}, {many}"
 
 
 def spent(usage: Usage) -> str:

@@ -68,6 +68,17 @@ def test_answers_of_single_calls_are_not_asked_for_in_a_batch(monkeypatch: pytes
     assert (usage.paid, usage.known) == (2, 4)
 
 
+def test_failures_asked_again_are_kept_and_paid(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    with served(monkeypatch, lambda request: stand_in.refusal()):
+        asked(questions(3), path, batches.ask)
+    with served(monkeypatch, echo) as server:
+        again, usage = asked(questions(3), path, batches.ask, retry_failed=True)
+        kept, known = asked(questions(3), path, batches.ask)
+        assert len(server.batches.sent) == 1
+    assert kept == again and all(answer.fields for answer in kept.values())
+    assert (usage.paid, known.paid, known.known) == (3, 0, 3)
+
+
 def test_each_kind_of_failure(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     special = {4: stand_in.refusal(), 5: stand_in.cut_off(), 6: stand_in.answer({"label": "a"})}
 
