@@ -14,7 +14,8 @@ from safetensors.numpy import save_file
 from benchmarks.shapes import Shape
 from neuroscope_jax.config import cache_folder
 from neuroscope_jax.models.gemma2 import Gemma2
-from neuroscope_jax.models.weights import INDEX, expected_shapes
+from neuroscope_jax.models.hub_cache import INDEX
+from neuroscope_jax.models.weights import expected_shapes
 
 SEED = 20
 RECIPE = 1  # part of the folder's name: count up where other weights come out

@@ -13,7 +13,7 @@ from benchmarks.results import Ours, Plan, Spread
 from benchmarks.shapes import SHAPES
 from benchmarks.startup import Started, start
 from benchmarks.steps import step_cost
-from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, SamplingOptions
+from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, Item, SamplingOptions
 
 GREEDY = SamplingOptions(temperature=0)
 OTHER = SamplingOptions(
@@ -36,7 +36,7 @@ class Answer:
 
 def ask(started: Started, ids: tuple[int, ...], tokens: int, sampling: SamplingOptions = GREEDY) -> Answer:
     """Send one request through the engine. Raises the error it ended with."""
-    delivered: queue.Queue[tuple[float, GeneratedToken | Finished]] = queue.Queue()
+    delivered: queue.Queue[tuple[float, Item]] = queue.Queue()
     began = time.perf_counter()
     started.engine.submit(
         GenerationRequest(ids, tokens, sampling), lambda item: delivered.put((time.perf_counter() - began, item))
@@ -48,8 +48,9 @@ def ask(started: Started, ids: tuple[int, ...], tokens: int, sampling: SamplingO
             if item.error is not None:
                 raise item.error
             return received
-        received.tokens.append(item)
-        received.arrivals.append(arrival)
+        if isinstance(item, GeneratedToken):
+            received.tokens.append(item)
+            received.arrivals.append(arrival)
 
 
 def measure(plan: Plan) -> Ours:

@@ -1,6 +1,7 @@
 """The commands. Each parses, checks and calls; the work is done elsewhere."""
 
 import dataclasses
+import os
 import signal
 import sys
 from typing import Any
@@ -16,10 +17,13 @@ from neuroscope_jax.errors import UserError
 from neuroscope_jax.features import commands as calibration_commands
 from neuroscope_jax.features import label_commands
 from neuroscope_jax.logs import LogLevel, log_to_stderr
+from neuroscope_jax.models import commands as model_commands
 from neuroscope_jax.pages import commands as page_commands
+from neuroscope_jax.sae import commands as sae_commands
 
 PROGRAM = "neuroscope_jax"
 DEFAULTS = NeuroscopeConfig()
+KEY_VARIABLE = "NEUROSCOPE_API_KEY"
 
 
 @flags.command(
@@ -27,7 +31,7 @@ DEFAULTS = NeuroscopeConfig()
     sae=DEFAULTS.sae_repo,
     sae_layer=DEFAULTS.target_layer,
     sae_width="16k",
-    **dataclasses.asdict(DEFAULTS),
+    **dataclasses.asdict(DEFAULTS) | {"model_aliases": None, "allowed_hosts": None, "allowed_origins": None},
 )
 def serve(
     *,
@@ -46,6 +50,12 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     features_port: int | None = None,
+    api_key: str | None = None,
+    model_aliases: str | None = None,
+    allowed_hosts: str | None = None,
+    allowed_origins: str | None = None,
+    queue_size: int | None = None,
+    heartbeat_seconds: float | None = None,
     platform: str | None = None,
     device: str | None = None,
     dtype: DType | None = None,
@@ -74,6 +84,12 @@ def serve(
         host: address to listen on; anything but loopback lets others use this server
         port: chat port, 0 for any that is free
         features_port: features port, 0 for any that is free
+        api_key: asked for on both ports; better given as NEUROSCOPE_API_KEY, which no list of processes shows
+        model_aliases: further names, comma-separated, that clients may ask for the model by
+        allowed_hosts: names, comma-separated, that clients may call this server by, beside this machine's own
+        allowed_origins: pages, comma-separated, that may use it beside those from this machine; * for any
+        queue_size: requests that may wait for their turn before others are refused
+        heartbeat_seconds: between comments in a stream with nothing to say; 0 for none
         platform: auto, cpu, gpu or tpu; auto prefers CUDA, then TPU, then CPU
         device: the same as --platform
         dtype: of the weights; auto takes float32 on CPU where it fits in memory, else bfloat16
@@ -90,29 +106,6 @@ def serve(
     start(resolved)
 
 
-def models_pull(model_id: str) -> str:
-    """Download a checkpoint into the Hugging Face cache.
-
-    Args:
-        model_id: hub id, such as google/gemma-2-2b-it
-    """
-    from neuroscope_jax.models import hub
-
-    return str(hub.pull(model_id))
-
-
-def sae_pull(repo: str, *, path: str = DEFAULTS.sae_path) -> str:
-    """Download one SAE of a release into the Hugging Face cache.
-
-    Args:
-        repo: hub id of the release, such as google/gemma-scope-2b-pt-res
-        path: file within the release
-    """
-    from neuroscope_jax.models import hub
-
-    return str(hub.pull_sae(repo, path))
-
-
 def version() -> str:
     """Print the version."""
     return __version__
@@ -120,8 +113,8 @@ def version() -> str:
 
 COMMANDS: flags.Commands = {
     "serve": serve,
-    "models": {"pull": flags.command()(models_pull)},
-    "sae": {"pull": flags.command()(sae_pull)},
+    "models": {"list": model_commands.list_models, "pull": model_commands.pull},
+    "sae": {"list": sae_commands.list_saes, "pull": sae_commands.pull},
     "corpus": {"build": corpus_commands.build, "show": corpus_commands.show},
     "labels": {
         "pull": label_commands.pull,
@@ -172,4 +165,14 @@ def _serve_config(given: dict[str, Any]) -> NeuroscopeConfig:
             f"--quantization {quantization}: not available in this version, which runs weights as released; "
             "leave the flag out, or halve the memory with --dtype bfloat16"
         )
-    return pairs.from_flags(given)
+    for name in ("model_aliases", "allowed_hosts", "allowed_origins"):
+        if name in given:
+            given[name] = tuple(word.strip() for word in given[name].split(","))
+    return pairs.from_flags(_key_from_environment() | given)
+
+
+def _key_from_environment() -> dict[str, str]:
+    key = os.environ.get(KEY_VARIABLE)
+    if key == "":
+        raise UserError(f"{KEY_VARIABLE} is set but empty; give it a key, or unset it to serve without one")
+    return {} if key is None else {"api_key": key}

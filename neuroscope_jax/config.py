@@ -67,19 +67,26 @@ class NeuroscopeConfig:
     dtype: DType = "auto"  # float32 on CPU where it fits in memory, else bfloat16
     context_length: int = 4096  # prompt and answer together, in tokens
     queue_size: int = 32  # requests waiting for the one device
+    heartbeat_seconds: float = 15.0  # between comments in a stream with nothing to say; 0 for none
     host: str = "127.0.0.1"
     port: int = 8080
     features_port: int = 8081
+    api_key: str | None = dataclasses.field(default=None, repr=False)  # asked for on both ports
+    model_aliases: tuple[str, ...] = ()  # further names that clients may ask for the model by
+    allowed_hosts: tuple[str, ...] = ()  # names, beside this machine's own, that clients may call the server by
+    allowed_origins: tuple[str, ...] = ()  # pages, beside those from this machine, that may use it; "*" for any
 
     def __post_init__(self) -> None:
         for name, least in (("top_k", 1), ("broadcast_buffer_size", 1), ("context_length", 2), ("queue_size", 1)):
             _check(name, getattr(self, name) >= least, getattr(self, name), f"at least {least}")
         _check("target_layer", self.target_layer >= 0, self.target_layer, "a 0-indexed block, 0 or more")
         _check("filter_threshold", 0 <= self.filter_threshold <= 1, self.filter_threshold, "a firing rate from 0 to 1")
+        _check("heartbeat_seconds", 0 <= self.heartbeat_seconds < 1e6, self.heartbeat_seconds, "seconds, or 0 for none")
         for name in ("port", "features_port"):
             _check(name, 0 <= getattr(self, name) <= 65535, getattr(self, name), "a port from 0 to 65535")
         same = self.port == self.features_port != 0
         _check("features_port", not same, self.features_port, f"a port other than the chat port {self.port}")
+        _check_access(self)
         _check("corpus", len(self.corpus) > 0, (), EXPECTED["corpus"])
         for name, allowed in CHOICES.items():
             _check(name, getattr(self, name) in allowed, getattr(self, name), f"one of {', '.join(allowed)}")
@@ -97,15 +104,33 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "sae_input_norm": get_args(InputNorm),
 }
 
-EXPECTED = {"corpus": "one or more [[corpus]] tables"}  # where the bare type says too little
+# Where the bare type says too little.
+EXPECTED = {"corpus": "one or more [[corpus]] tables", "api_key": "text"}
+SECRET = ("api_key",)  # never repeated in a message
+API_KEY = re.compile(r"[!-~]{1,512}")
+ALIAS = re.compile(r"[\w.:/-]+", re.ASCII)
+HOST = re.compile(r"[\w.:-]+", re.ASCII)
+ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[\w.:\[\]-]+", re.ASCII | re.IGNORECASE)
 # Where the flag is not the field's own name.
-FLAGS = {"target_layer": "--sae-layer", "queue_size": "no flag", "corpus": "no flag"}
+FLAGS = {"target_layer": "--sae-layer", "corpus": "no flag"}
 
 
 def _check(name: str, holds: bool, found: object, expected: str) -> None:
     if not holds:
         flag = FLAGS.get(name, "--" + name.replace("_", "-"))
         raise UserError(f"{name} ({flag}) is {found!r}; expected {expected}")
+
+
+def _check_access(config: NeuroscopeConfig) -> None:
+    key = config.api_key
+    _check("api_key", key is None or bool(API_KEY.fullmatch(key)), "not shown", "1 to 512 ASCII characters, no spaces")
+    for name, pattern, expected in (
+        ("model_aliases", ALIAS, "names without spaces, such as gpt-4o-mini"),
+        ("allowed_hosts", HOST, "names or addresses without scheme and port, such as neuroscope.lan"),
+        ("allowed_origins", ORIGIN, "origins such as https://chat.example, or * for any page"),
+    ):
+        for value in getattr(config, name):
+            _check(name, bool(pattern.fullmatch(value)), value, expected)
 
 
 def preset_names() -> list[str]:
@@ -141,7 +166,7 @@ def build_config(fields: dict[str, Any], source: str = "flags") -> NeuroscopeCon
         name = str(error).partition("`$.")[2].rstrip("`")
         kind = str(error).partition(",")[0].removeprefix("Expected ").replace("`", "")
         expected = "one of " + ", ".join(CHOICES[name]) if name in CHOICES else EXPECTED.get(name, kind)
-        raise UserError(f"{source}: {name} is {_value_at(fields, name)!r}; expected {expected}") from error
+        raise UserError(f"{source}: {name} is {_shown(fields, name)}; expected {expected}") from error
 
 
 def _check_names(fields: dict[str, Any], kind: type, source: str) -> None:
@@ -151,6 +176,10 @@ def _check_names(fields: dict[str, Any], kind: type, source: str) -> None:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known fields: {', '.join(known)}"
             raise UserError(f"{source}: unknown field {name!r}{hint}")
+
+
+def _shown(fields: dict[str, Any], name: str) -> str:
+    return "not shown" if name in SECRET else repr(_value_at(fields, name))
 
 
 def _value_at(fields: dict[str, Any], place: str) -> object:

@@ -7,7 +7,9 @@ command's own annotations convert them.
 
 import difflib
 import inspect
+import math
 import re
+import shlex
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
@@ -86,8 +88,23 @@ def checked(function: Command, argv: list[str]) -> list[str]:
     for parameter in parameters.values():
         given = words if parameter.kind is parameter.VAR_POSITIONAL else parameter.name in values
         if parameter.default is parameter.empty and not given:
-            raise UsageError(f"{parameter.name.upper()} is missing; see --help")
+            raise UsageError(_missing(function, parameter))
     return [*words, *(f"--{name}={value}" for name, value in values.items())]
+
+
+def typed(given: Mapping[str, object]) -> str:
+    """Flags and values as a shell takes them, but for those that are None."""
+    return " ".join(f"{flag(name)} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
+
+
+def _missing(function: Command, parameter: inspect.Parameter) -> str:
+    """With the example that the parameter's help gives as "as in EXAMPLE", if it does."""
+    if parameter.kind is not parameter.KEYWORD_ONLY:
+        return f"{parameter.name.upper()} is missing; see --help"
+    typed = flag(parameter.name)
+    described = {a.name: a.description for a in docstrings.parse(inspect.getdoc(function)).args or []}
+    example = re.search(r"\bas in (\S+)", described.get(parameter.name) or "")
+    return f"{typed} is missing, as in {typed} {example[1]}" if example else f"{typed} is missing; see --help"
 
 
 def flag(name: str) -> str:
@@ -147,7 +164,13 @@ def _converter(name: str, kind: Any) -> Callable[[str], object]:
 def _matching(name: str, text: str, pattern: str, convert: Callable[[str], object], expected: str) -> object:
     if not re.fullmatch(pattern, text, re.ASCII | re.DOTALL):
         raise UsageError(f"{flag(name)} {text!r}: expected {expected}")
-    return convert(text)
+    try:
+        value = convert(text)
+    except ValueError:  # a number of more digits than Python takes
+        value = math.inf
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{flag(name)}: expected {expected} of reasonable size")
+    return value
 
 
 def help_text(program: str, words: list[str], node: "Command | Commands") -> str:

@@ -12,7 +12,7 @@ from neuroscope_jax import platforms
 from neuroscope_jax.config import NeuroscopeConfig, build_config, load_preset, preset_fields, preset_names
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.flags import UsageError
-from neuroscope_jax.models import hub
+from neuroscope_jax.models import hub, hub_pins
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +29,8 @@ PATIENCE = 5.0  # seconds for the hub's listing
 
 LAYER = re.compile(r"layer_(\d+)")
 VARIANT = re.compile(r"layer_(\d+)/width_(\w+)/average_l0_(\d+)")
+OTHER_HOOK = re.compile(r"gemma-scope-[\w-]*-(att|mlp|transcoders)\b")
+OTHER_HOOKS = {"att": "attention heads", "mlp": "the outputs of MLPs", "transcoders": "the inputs of MLPs"}
 SAE_FIELDS = {"sae_repo", "sae_path", "sae_local_path"}
 LABEL_FIELDS = {"neuronpedia_model_id", "neuronpedia_sae_id"}
 
@@ -67,6 +69,7 @@ def resolve(
     if sae_asked or "target_layer" not in given:
         fields["target_layer"] = _layer(fields, sae_layer, base.target_layer if preset else None)
     config = build_config(fields, preset or "flags")
+    _check_hook(config)
     same = (config.model_id, config.sae_id) == (base.model_id, base.sae_id)
     return config if same and set(given) >= LABEL_FIELDS else _with_label_ids(config, base)
 
@@ -115,11 +118,11 @@ def _files(repo: str, folder: str) -> list[str]:
     if repo == hub.DEMO or local.is_dir():
         return [p.relative_to(local).as_posix() for p in (local / folder).rglob("params.npz")]
     try:
-        siblings = HfApi().model_info(repo, timeout=PATIENCE).siblings or []
+        siblings = HfApi().model_info(repo, revision=hub_pins.commit_of(repo), timeout=PATIENCE).siblings or []
     except Exception as error:  # the client library's own and those of whatever transport it uses
         raise UserError(
             f"--sae {repo}: the SAEs it has in {folder} cannot be listed ({type(error).__name__}); "
-            "name one with --sae-path or --sae-local-path"
+            "name one with --sae-path (`neuroscope_jax sae list` shows those on this machine) or --sae-local-path"
         ) from error
     paths = (s.rfilename for s in siblings)
     return [p for p in paths if p.startswith(folder + "/") and p.endswith("params.npz")]
@@ -135,6 +138,16 @@ def _layer(fields: dict[str, Any], sae_layer: int | None, otherwise: int | None)
     if sae_layer not in (None, layer):
         logger.warning("layer %d is tapped, as %s says, not --sae-layer %d", layer, path, sae_layer)
     return layer
+
+
+def _check_hook(config: NeuroscopeConfig) -> None:
+    """Gemma Scope's other SAEs may have the right shape: only their names tell that they read something else."""
+    found = OTHER_HOOK.search(config.sae_id)
+    if found:
+        raise UserError(
+            f"{config.sae_id}: {found[0]} is trained on {OTHER_HOOKS[found[1]]}, but features are read from the "
+            "residual stream after a block; choose an SAE of a release whose name ends in -res"
+        )
 
 
 def _with_label_ids(config: NeuroscopeConfig, base: NeuroscopeConfig) -> NeuroscopeConfig:

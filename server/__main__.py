@@ -6,46 +6,46 @@ import sys
 
 from neuroscope_jax import cli
 from neuroscope_jax.config import NeuroscopeConfig
+from server import app
 from server.ports import Ports, bind_ports
+from server.state import ServerState
 
 logger = logging.getLogger("server")
 
 
 def start(config: NeuroscopeConfig) -> None:
-    """Take the ports, choose the platform, load the pair, serve until SIGINT or SIGTERM.
+    """Take the ports and open them, choose the platform, load the pair, serve until SIGINT or SIGTERM.
 
     Raises UserError for what is absent or does not fit; no port stays open then.
     """
     ports = bind_ports(config)  # before anything slow, so that a port in use shows at once
+    logger.debug("loading; until then both ports answer 503")
     try:
-        _load_and_serve(config, ports)
+        state = app.run(config, lambda: _load(config), ports, lambda: _announce(ports))
     finally:
         ports.close()
+    if state is None or state.engine.alive:  # in the middle of a long step; Python would wait for it, or crash under it
+        logging.shutdown()
+        os._exit(0)
 
 
-def _load_and_serve(config: NeuroscopeConfig, ports: Ports) -> None:
+def _load(config: NeuroscopeConfig) -> ServerState:
     from neuroscope_jax import platforms
 
     device = platforms.choose(config.platform)
-    # Only now: these touch JAX, and must find the platform chosen.
+    # Only now: this touches JAX, and must find the platform chosen.
     from neuroscope_jax.engine.load import load
-    from server import app
-    from server.state import ServerState
 
     loaded = load(config)
-    state = ServerState(loaded.config, loaded.engine, loaded.tokenizer, loaded.labels, loaded.sampling)
+    used = loaded.config
+    logger.info("model %s in %s on %s", used.model_id, used.dtype, platforms.describe(device))
+    logger.info("SAE %s after layer %d, %d features", used.sae_id, used.target_layer, loaded.labels.width)
+    return ServerState(used, loaded.engine, loaded.tokenizer, loaded.labels, loaded.sampling)
 
-    def announce() -> None:
-        used = loaded.config
-        logger.info("model %s in %s on %s", used.model_id, used.dtype, platforms.describe(device))
-        logger.info("SAE %s after layer %d, %d features", used.sae_id, used.target_layer, loaded.labels.width)
-        logger.info("chat     %s/v1/chat/completions", ports.chat.url)
-        logger.info("features %s/v1/features/stream", ports.features.url)
 
-    app.run(state, ports, ready=announce)
-    if loaded.engine.alive:  # in the middle of a long step; Python would wait for it, or crash under it
-        logging.shutdown()
-        os._exit(0)
+def _announce(ports: Ports) -> None:
+    logger.info("chat     %s/v1/chat/completions", ports.chat.url)
+    logger.info("features %s/v1/features/stream", ports.features.url)
 
 
 if __name__ == "__main__":

@@ -1,72 +1,135 @@
 """Both apps on one event loop, from the first connection to the last.
 
-`server/__main__.py` binds the ports, loads the engine and builds the ServerState; `run` returns when SIGINT or SIGTERM
-came and everything is closed, the engine included.
+`server/__main__.py` binds the ports and says how to load; `run` opens them at once, answers 503 until the ServerState
+is there, and returns when SIGINT or SIGTERM came and everything is closed, the engine included.
 """
 
 import asyncio
+import contextlib
+import functools
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import hypercorn.asyncio
-import hypercorn.config
-from quart import Quart
 
+from neuroscope_jax.config import NeuroscopeConfig
 from server import errors
-from server.access import guard, is_loopback
-from server.chat import chat_routes
-from server.errors import register_error_handlers
-from server.features import features_routes
-from server.health import health_routes
+from server.access import is_loopback
+from server.apps import create_apps, create_loading_app
+from server.front import Front
+from server.hypercorn_settings import GRACE_SECONDS, hypercorn_config
+from server.metrics import Metrics
 from server.ports import Port, Ports
 from server.state import ServerState
 
 logger = logging.getLogger(__name__)
 
-GRACE_SECONDS = 2.0  # for answers to end after a signal, before connections are cut
 CANCEL_ROUNDS = 10
 
 
-def create_apps(state: ServerState) -> tuple[Quart, Quart]:
-    """The chat app and the features app, over one state."""
-    chat, features = _app("chat", state), _app("features", state)
-    chat.register_blueprint(chat_routes(state))
-    features.register_blueprint(features_routes(state))
-    return chat, features
+def run(
+    config: NeuroscopeConfig, load: Callable[[], ServerState], ports: Ports, ready: Callable[[], None] | None = None
+) -> ServerState | None:
+    """Open the ports, load, serve until a signal, then close everything; the state, None where it was not there yet.
 
-
-def run(state: ServerState, ports: Ports, ready: Callable[[], None] | None = None) -> None:
-    """Serve until a signal, then close everything. `ready` is called once clients can connect.
-
-    A second signal ends the process at once.
+    `load` runs on a thread of its own, while the ports answer 503; what it raises is raised here. `ready` is called
+    once it has returned. A second signal ends the process at once.
     """
+    state = None
     try:
-        asyncio.run(_serve_until_signal(state, ports, ready))
+        state = asyncio.run(_serve_until_signal(config, load, ports, ready))
+        return state
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio leaves Python's own, which ends in a traceback
         ports.close()
-        state.engine.close()
+        if state is not None:
+            state.engine.close()
 
 
 async def serve(state: ServerState, ports: Ports, stop: asyncio.Event, ready: Callable[[], None] | None = None) -> None:
     """Serve both ports until `stop`, then end open streams and return within seconds. The engine stays open."""
-    if not is_loopback(state.config.host):
-        logger.warning("--host %s: anybody who can reach this machine can use the server", state.config.host)
-    apps = zip(create_apps(state), (ports.chat, ports.features), strict=True)
-    servers = [asyncio.create_task(_serve_app(app, port, state, stop)) for app, port in apps]
-    stopped = asyncio.create_task(stop.wait())
-    for port in (ports.chat, ports.features):
-        port.listen()
-    if ready is not None:
-        ready()
-    await asyncio.wait([*servers, stopped], return_when=asyncio.FIRST_COMPLETED)
-    stop.set()  # where one server failed, the other ends too
+    loaded: asyncio.Future[ServerState] = asyncio.get_running_loop().create_future()
+    loaded.set_result(state)
+    await serve_when(loaded, state.config, ports, stop, ready)
+
+
+async def serve_when(
+    loaded: asyncio.Future[ServerState],
+    config: NeuroscopeConfig,
+    ports: Ports,
+    stop: asyncio.Event,
+    ready: Callable[[], None] | None = None,
+) -> ServerState | None:
+    """The same from before there is a state. Raises what `loaded` raises; the ports are closed then."""
+    if not is_loopback(config.host):
+        reach = "with the key " if config.api_key else ""
+        logger.warning("--host %s: anybody who can reach this machine %scan use the server", config.host, reach)
+    service = _Service(config, ports, stop)
     try:
-        await _finish(servers)
+        await service.until(loaded)
+        if not loaded.done() or service.over:
+            return None
+        service.switch_to(loaded.result())
+        if ready is not None:
+            ready()
+        await service.until(None)
+        return service.state
     finally:
-        ports.close()
+        await service.finish()
+
+
+class _Service:
+    """Both ports, open, and what answers on them."""
+
+    def __init__(self, config: NeuroscopeConfig, ports: Ports, stop: asyncio.Event) -> None:
+        self.state: ServerState | None = None
+        self._ports, self._stop = ports, stop
+        before = Metrics()
+        self._chat, self._features = (
+            Front(name, create_loading_app(name, config), before) for name in ("chat", "features")
+        )
+        fronts = ((self._chat, ports.chat), (self._features, ports.features))
+        self._servers = [asyncio.create_task(self._serve_front(front, port)) for front, port in fronts]
+        self._stopped = asyncio.create_task(stop.wait())
+        for port in (ports.chat, ports.features):
+            port.listen()
+
+    @property
+    def over(self) -> bool:
+        """Whether somebody asked for the end, or a port failed."""
+        return self._stopped.done() or any(server.done() for server in self._servers)
+
+    async def until(self, other: asyncio.Future[ServerState] | None) -> None:
+        """Wait for the end, or for something else before it."""
+        waited: list[asyncio.Future[Any]] = [*self._servers, self._stopped, *([] if other is None else [other])]
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+
+    def switch_to(self, state: ServerState) -> None:
+        """From here on both ports answer from this state."""
+        self.state = state
+        self._chat.app, self._features.app = create_apps(state)
+        self._chat.metrics = self._features.metrics = state.metrics
+
+    async def finish(self) -> None:
+        """End what is open. Raises where a port failed; where one did, the other ends too."""
+        self._stop.set()
+        try:
+            await _finish(self._servers)
+        finally:
+            self._ports.close()
+            await self._stopped
+
+    async def _serve_front(self, front: Front, port: Port) -> None:
+        async def shutdown_trigger() -> None:
+            await self._stop.wait()
+            if self.state is not None:
+                end_streams(self.state)  # before Hypercorn begins to wait for them (pgjones/hypercorn#308)
+
+        await hypercorn.asyncio.serve(front, hypercorn_config(port), shutdown_trigger=shutdown_trigger)
 
 
 def end_streams(state: ServerState) -> None:
@@ -77,7 +140,9 @@ def end_streams(state: ServerState) -> None:
         completion.end("error", errors.stopping())
 
 
-async def _serve_until_signal(state: ServerState, ports: Ports, ready: Callable[[], None] | None) -> None:
+async def _serve_until_signal(
+    config: NeuroscopeConfig, load: Callable[[], ServerState], ports: Ports, ready: Callable[[], None] | None
+) -> ServerState | None:
     stop = asyncio.Event()
 
     def on_signal(number: int) -> None:
@@ -88,8 +153,27 @@ async def _serve_until_signal(state: ServerState, ports: Ports, ready: Callable[
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
-    await serve(state, ports, stop, ready)
-    await _cancel_rest()
+    try:
+        return await serve_when(_loading(load), config, ports, stop, ready)
+    finally:
+        await _cancel_rest()
+
+
+def _loading(load: Callable[[], ServerState]) -> asyncio.Future[ServerState]:
+    """What `load` gives or raises, from a thread that the end of the process does not wait for."""
+    loop = asyncio.get_running_loop()
+    loaded: asyncio.Future[ServerState] = loop.create_future()
+
+    def work() -> None:
+        try:
+            settle = functools.partial(loaded.set_result, load())
+        except BaseException as error:
+            settle = functools.partial(loaded.set_exception, error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle)
+
+    threading.Thread(target=work, name="neuroscope-load", daemon=True).start()
+    return loaded
 
 
 async def _cancel_rest() -> None:
@@ -101,14 +185,6 @@ async def _cancel_rest() -> None:
         for task in rest:
             task.cancel()
         await asyncio.wait(rest, timeout=0.1)
-
-
-async def _serve_app(app: Quart, port: Port, state: ServerState, stop: asyncio.Event) -> None:
-    async def shutdown_trigger() -> None:
-        await stop.wait()
-        end_streams(state)  # before Hypercorn begins to wait for them (pgjones/hypercorn#308)
-
-    await hypercorn.asyncio.serve(app, _hypercorn_config(port), shutdown_trigger=shutdown_trigger)
 
 
 async def _finish(servers: list[asyncio.Task[None]]) -> None:
@@ -126,33 +202,3 @@ async def _cut_off(servers: set[asyncio.Task[None]]) -> None:
     for server in servers:
         server.cancel()
     await asyncio.wait(servers, timeout=1)
-
-
-def _app(name: str, state: ServerState) -> Quart:
-    app = Quart(f"server.{name}", static_folder=None, template_folder=None)
-    app.url_map.strict_slashes = False
-    app.url_map.merge_slashes = False  # a redirect would lose the body of a POST
-    guard(app, state.config.host)
-    register_error_handlers(app)
-    app.register_blueprint(health_routes(state))
-    return app
-
-
-class _Config(hypercorn.config.Config):
-    """Hypercorn's settings, with sockets that are bound already and stay ours to close."""
-
-    def __init__(self, port: Port) -> None:
-        super().__init__()
-        self._port = port
-
-    def create_sockets(self) -> hypercorn.config.Sockets:
-        return hypercorn.config.Sockets([], list(self._port.sockets), [])
-
-
-def _hypercorn_config(port: Port) -> hypercorn.config.Config:
-    config = _Config(port)
-    config.errorlog = logging.getLogger("server.hypercorn")
-    config.errorlog.setLevel(logging.WARNING)
-    config.graceful_timeout = GRACE_SECONDS
-    config.include_server_header = False
-    return config

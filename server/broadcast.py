@@ -1,78 +1,49 @@
 """Feature events to every reader of the features stream. Publishing never waits: who lags loses the oldest."""
 
-import asyncio
-import collections
 import itertools
 import logging
 
 import msgspec
 
-from neuroscope_jax.features.events import EVENT_NAMES, FeatureEvent
+from neuroscope_jax.features.events import EVENT_NAMES, FeatureEvent, GenerationComplete
 from server import sse
+from server.history import Event, History
+from server.metrics import Metrics
+from server.subscriber import Follower, Subscriber
 
 logger = logging.getLogger(__name__)
 
-
-class Subscriber:
-    """One reader: a bounded buffer of encoded events and the count of those it missed."""
-
-    def __init__(self, number: int, size: int) -> None:
-        self.number = number
-        self.dropped = 0  # since the reader was last told
-        self._frames: collections.deque[bytes] = collections.deque()
-        self._size = size
-        self._changed = asyncio.Event()
-        self._closed = False
-
-    def push(self, frame: bytes) -> None:
-        """Keep one more event, in the place of the oldest where the buffer is full."""
-        if len(self._frames) == self._size:
-            self._frames.popleft()
-            self._count_drop()
-        self._frames.append(frame)
-        self._changed.set()
-
-    def close(self) -> None:
-        """End the reader's stream after what it has still to read."""
-        self._closed = True
-        self._changed.set()
-
-    async def next_frame(self) -> bytes | None:
-        """The next event, a notice of lost events before it, or None at the end. Waits; safe to cancel."""
-        while not self._frames and not self._closed:
-            self._changed.clear()
-            await self._changed.wait()
-        if self.dropped:
-            return self._notice()
-        return self._frames.popleft() if self._frames else None
-
-    def _count_drop(self) -> None:
-        if not self.dropped:
-            logger.warning(
-                "features reader %d lags: its %d events are full, dropping the oldest", self.number, self._size
-            )
-        self.dropped += 1
-
-    def _notice(self) -> bytes:
-        logger.info("features reader %d lost %d events", self.number, self.dropped)
-        data = msgspec.json.encode({"dropped": self.dropped})
-        self.dropped = 0
-        return sse.frame(data, event="events_dropped")
+HISTORY_BYTES = 16 * 2**20
 
 
 class Broadcast:
-    """All readers. Belongs to the event loop: call it from there only."""
+    """The history and all of its readers. Belongs to the event loop: call it from there only."""
 
-    def __init__(self, buffer_size: int) -> None:
-        self._buffer_size = buffer_size
+    def __init__(self, buffer_size: int, metrics: Metrics, first_id: int | None = None) -> None:
+        self.history = History(buffer_size, HISTORY_BYTES, first_id)
+        self._metrics = metrics
         self._subscribers: set[Subscriber] = set()
-        self._event_ids = itertools.count(1)
         self._numbers = itertools.count(1)
         self._closed = False
+        metrics.watch_subscribers(lambda: self.subscribers)
 
-    def subscribe(self) -> Subscriber:
-        """A reader that sees every event from now on; ended at once where the server is stopping."""
-        subscriber = Subscriber(next(self._numbers), self._buffer_size)
+    @property
+    def subscribers(self) -> int:
+        """How many read."""
+        return len(self._subscribers)
+
+    def subscribe(self, completion_id: str | None = None, last_id: int | None = None) -> Subscriber:
+        """A reader of everything from now on, or of one completion from its beginning, or from where it was before.
+
+        Ended at once where the server is stopping.
+        """
+        number = next(self._numbers)
+        if completion_id is None:
+            subscriber = Subscriber(number, self.history)
+        else:
+            subscriber = Follower(number, self.history, completion_id)
+        if last_id is not None:
+            subscriber.resume(last_id)
         self._subscribers.add(subscriber)
         if self._closed:
             subscriber.close()
@@ -81,17 +52,16 @@ class Broadcast:
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Forget a reader that is gone."""
         self._subscribers.discard(subscriber)
-        if subscriber.dropped:
-            logger.info("features reader %d left and lost %d events", subscriber.number, subscriber.dropped)
+        self._metrics.events_dropped(subscriber.dropped)
 
-    def publish(self, event: FeatureEvent) -> None:
-        """Encode once, hand to every reader."""
-        event_id = next(self._event_ids)
-        if not self._subscribers:
-            return
-        frame = sse.frame(msgspec.json.encode(event), event=EVENT_NAMES[type(event)], event_id=event_id)
+    def publish(self, event: FeatureEvent) -> Event:
+        """Encode once, keep, wake every reader."""
+        frame = sse.frame(msgspec.json.encode(event), event=EVENT_NAMES[type(event)], event_id=self.history.next_id)
+        kept = self.history.append(event.completion_id, frame, isinstance(event, GenerationComplete))
+        self._metrics.published(event)
         for subscriber in self._subscribers:
-            subscriber.push(frame)
+            subscriber.wake()
+        return kept
 
     def close(self) -> None:
         """End every stream; readers that come later are ended at once."""

@@ -1,15 +1,17 @@
-"""The chat port: POST /v1/chat/completions, GET /v1/models."""
+"""POST /v1/chat/completions and GET /v1/models."""
 
-import asyncio
+import collections
 from collections.abc import AsyncIterator
 
-import msgspec
 from msgspec import UNSET
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
-from server import sse
-from server.completion import Completion, Delta
-from server.errors import ApiError, unknown_model
+from server import sse, streaming
+from server.body import read_request
+from server.choice import Delta
+from server.completion import Completion
+from server.errors import unknown_model
+from server.plans import chat_plan
 from server.replies import json_reply
 from server.schemas import (
     AnswerMessage,
@@ -24,24 +26,20 @@ from server.schemas import (
     ModelList,
 )
 from server.state import ServerState
-from server.validation import parse_chat_request
-
-BODY_SECONDS = 60
-DONE = sse.frame(b"[DONE]")
 
 
 def chat_routes(state: ServerState) -> Blueprint:
-    """The routes of the chat port."""
+    """The chat and the models."""
     routes = Blueprint("chat", __name__)
 
     @routes.post("/v1/chat/completions")
     async def chat_completions() -> Response:
-        chat = parse_chat_request(await _body(), request.headers.get("Content-Type", ""))
-        completion = await Completion.start(state, chat)
-        _end_with_request(completion)
+        chat = await read_request(ChatRequest)
+        completion = Completion.start(state, await chat_plan(state, chat))
+        completion.end_with_request()
         if chat.stream:
-            return sse.response(_stream(completion, chat))
-        return json_reply(await _answer(completion, chat))
+            return sse.response(_stream(completion, chat.wants_usage))
+        return json_reply(await _answer(completion))
 
     @routes.get("/v1/models")
     async def models() -> Response:
@@ -50,73 +48,49 @@ def chat_routes(state: ServerState) -> Blueprint:
     @routes.get("/v1/models/<path:name>")
     async def model(name: str) -> Response:
         if not state.serves(name):
-            raise unknown_model(name, state.model_name)
+            raise unknown_model(name, state.names)
         return json_reply(_model(state))
 
     return routes
 
 
-async def _body() -> bytes:
-    """The request's body. Not by get_data(): its wait_for can swallow the cancellation of a client that left."""
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            body: bytes = await request.body
-            return body
-    except TimeoutError:
-        raise ApiError(408, f"The body of the request did not arrive within {BODY_SECONDS} seconds.") from None
-
-
-def _end_with_request(completion: Completion) -> None:
-    """Whatever ends the request ends the generation: Quart cancels the task of a client that is gone."""
-    task = asyncio.current_task()
-    assert task is not None
-    task.add_done_callback(lambda _: completion.end("cancelled"))
-
-
-async def _answer(completion: Completion, chat: ChatRequest) -> ChatCompletion:
-    deltas = []
+async def _answer(completion: Completion) -> ChatCompletion:
+    deltas = collections.defaultdict[int, list[Delta]](list)
     while delta := await completion.next_delta():
-        deltas.append(delta)
-    message = AnswerMessage("".join(delta.text for delta in deltas))
-    choice = Choice(message, _reason(completion), _logprobs(chat, *deltas))
-    return ChatCompletion(completion.id, completion.created, completion.model, [choice], completion.usage)
+        deltas[delta.choice].append(delta)
+    choices = [_choice(completion, found) for _, found in sorted(deltas.items())]
+    return ChatCompletion(completion.id, completion.created, completion.model, choices, completion.usage)
 
 
-async def _stream(completion: Completion, chat: ChatRequest) -> AsyncIterator[bytes]:
-    """Frames of a streamed answer: the role, its pieces, the reason it ended, the usage where asked for, [DONE]."""
-    with_usage = bool(chat.stream_options and chat.stream_options.include_usage)
+def _choice(completion: Completion, deltas: list[Delta]) -> Choice:
+    reason = deltas[-1].finish_reason
+    assert reason is not None
+    text = "".join(delta.text for delta in deltas)
+    return Choice(AnswerMessage(text), reason, _logprobs(completion, *deltas), deltas[-1].choice)
 
-    def chunk(*choices: ChunkChoice) -> bytes:
+
+def _stream(completion: Completion, with_usage: bool) -> AsyncIterator[bytes]:
+    """The role of every choice, its pieces, the reason it ended."""
+
+    def wrap(*choices: ChunkChoice) -> ChatCompletionChunk:
         usage = UNSET if not with_usage else None if choices else completion.usage
-        body = ChatCompletionChunk(completion.id, completion.created, completion.model, list(choices), usage)
-        return sse.frame(msgspec.json.encode(body))
+        return ChatCompletionChunk(completion.id, completion.created, completion.model, list(choices), usage)
 
-    async def next_chunk() -> bytes | None:
-        delta = await completion.next_delta()
-        if delta is None:
-            return None
-        return chunk(ChunkChoice(ChunkDelta(content=delta.text), logprobs=_logprobs(chat, delta)))
+    def chunk(delta: Delta) -> ChatCompletionChunk:
+        if delta.finish_reason:
+            return wrap(ChunkChoice(ChunkDelta(), delta.finish_reason, index=delta.choice))
+        content = ChunkDelta(content=delta.text)
+        return wrap(ChunkChoice(content, logprobs=_logprobs(completion, delta), index=delta.choice))
 
-    yield chunk(ChunkChoice(ChunkDelta(role="assistant", content="")))
-    try:
-        async for frame in sse.until_end(next_chunk):
-            yield frame
-    except ApiError as error:
-        yield sse.frame(msgspec.json.encode(error.body))
-        return
-    yield chunk(ChunkChoice(ChunkDelta(), _reason(completion)))
-    if with_usage:
-        yield chunk()
-    yield DONE
+    role = ChunkDelta(role="assistant", content="")
+    roles = [wrap(ChunkChoice(role, index=index)) for index in range(completion.plan.choices)]
+    return streaming.frames(completion, roles, chunk, wrap if with_usage else None)
 
 
-def _reason(completion: Completion) -> str:
-    assert completion.finish_reason in ("stop", "length")  # the others raise
-    return completion.finish_reason
-
-
-def _logprobs(chat: ChatRequest, *deltas: Delta) -> Logprobs | None:
-    return Logprobs([delta.logprob for delta in deltas if delta.logprob]) if chat.logprobs else None
+def _logprobs(completion: Completion, *deltas: Delta) -> Logprobs | None:
+    if not completion.plan.with_logprobs:
+        return None
+    return Logprobs([delta.logprob for delta in deltas if delta.logprob])
 
 
 def _model(state: ServerState) -> Model:

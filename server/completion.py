@@ -1,19 +1,20 @@
-"""The life of one chat completion. Plain and streamed answers are both read from it.
+"""The life of one request for an answer, with its choices one after the other.
 
-1. `start` turns the messages into prompt ids, refuses what does not fit and submits them to the engine. Everything that
-   can be wrong with a request is known here, before the first byte of an answer.
+1. `start` submits the first choice of a Plan (server/plans.py) to the engine. Everything that can be wrong with a
+   request is known by then, before the first byte of an answer.
 2. The engine thread delivers each token; `call_soon_threadsafe` brings it to the event loop, where the rest happens.
-3. The token becomes text, whole characters only.
-4. Its FeatureActivation, labels and all, is published to the features port,
-5. and only then what the stop strings let through is put on this completion's queue, for the chat port. Neither step
+3. The token becomes text, whole characters only; its FeatureActivation, labels and all, is published to the features
+   port (server/choice.py),
+4. and only then what the stop strings let through is put on this completion's queue, for the chat port. Neither step
    waits for a reader.
-6. The first of these ends it, once: the engine's Finished, a stop string, the client gone, the server stopping. The
-   generation is cancelled, GenerationComplete published, the end queued; what the engine still delivers is ignored.
+5. A choice ends with the engine's Finished or a stop string: its GenerationComplete is published, its generation
+   cancelled, the next choice submitted. What the engine still delivers for it is ignored.
+6. The first of these ends the whole, once: the last choice's end, an error, the client gone, the server stopping.
 """
 
 import asyncio
 import contextlib
-import dataclasses
+import functools
 import logging
 import time
 import uuid
@@ -24,67 +25,70 @@ from neuroscope_jax.engine.requests import (
     GeneratedToken,
     Generation,
     GenerationRequest,
+    Item,
+    PromptScored,
     QueueFull,
 )
-from neuroscope_jax.errors import UserError
-from neuroscope_jax.features.events import GenerationComplete
-from server import errors, validation
+from server import clients, errors
+from server.choice import Choice, Delta, choice_id
 from server.errors import ApiError
-from server.schemas import ChatRequest, TokenLogprob, Usage
+from server.plans import Plan
+from server.schemas import Usage
 from server.state import ServerState
-from server.stop_strings import StopStrings
-from server.tokens import feature_events, token_logprob
 
 logger = logging.getLogger(__name__)
-
-RETRY_SECONDS = 5
-
-
-@dataclasses.dataclass(frozen=True)
-class Delta:
-    """What one token added to the answer; `logprob` only where the request asked for it."""
-
-    text: str
-    logprob: TokenLogprob | None = None
 
 
 class Completion:
     """One answer being made. Belongs to the event loop."""
 
-    def __init__(self, state: ServerState, request: ChatRequest, prompt_ids: tuple[int, ...]) -> None:
-        self.id = f"chatcmpl-{uuid.uuid4().hex}"
+    def __init__(self, state: ServerState, plan: Plan) -> None:
+        self.id = f"{plan.id_prefix}{uuid.uuid4().hex}"
         self.created = int(time.time())
         self.model = state.model_name
-        self.finish_reason: FinishReason | None = None
+        self.heartbeat_seconds = state.config.heartbeat_seconds
+        self.plan = plan
         self._state = state
-        self._request = request
-        self._prompt_ids = prompt_ids
-        self._tokens = 0
-        self._detokenizer = state.tokenizer.detokenizer()
-        self._stops = StopStrings(validation.stop_strings(request))
+        self._client = clients.name()
+        self._tokens = 0  # of the choices that have ended
+        self._choice: Choice | None = None
+        self._next = 0
+        self._ended = False
         self._queue: asyncio.Queue[Delta | ApiError | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._generation: Generation | None = None
 
     @classmethod
-    async def start(cls, state: ServerState, request: ChatRequest) -> "Completion":
-        """Encode, check and submit. Raises ApiError."""
-        _check_available(state, request)
-        messages = validation.prompt_messages(request)
-        _check_length(state, messages)
+    def start(cls, state: ServerState, plan: Plan) -> "Completion":
+        """Submit the first choice. Raises ApiError."""
+        if state.stopping:  # since the plan was made
+            raise errors.stopping()
+        completion = cls(state, plan)
         try:
-            prompt_ids = await asyncio.to_thread(state.tokenizer.encode_chat, messages)
-        except UserError as error:
-            raise errors.invalid("messages", str(error)) from error
-        completion = cls(state, request, prompt_ids)
-        completion._submit()
+            completion._begin_choice()
+        except QueueFull as error:
+            raise errors.queue_full(error) from error
+        if not completion._ended:
+            state.running.add(completion)
         return completion
+
+    def end_with_request(self) -> None:
+        """Whatever ends the request ends the generation: Quart cancels the task of a client that is gone."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(lambda _: self.end("cancelled"))
+
+    @property
+    def choice_ids(self) -> list[str]:
+        """The completion_id of each choice's events."""
+        return [choice_id(self.id, index) for index in range(self.plan.choices)]
 
     @property
     def usage(self) -> Usage:
-        """Tokens so far; a stop id counts for nothing, the tokens of a stop string count."""
-        prompt = len(self._prompt_ids)
-        return Usage(prompt, self._tokens, prompt + self._tokens)
+        """Tokens so far; a stop id counts for nothing, the tokens of a stop string count, each prompt counts once."""
+        prompt = sum(map(len, self.plan.prompts))
+        made = self._tokens + (self._choice.tokens if self._choice else 0)
+        return Usage(prompt, made, prompt + made)
 
     async def next_delta(self) -> Delta | None:
         """The answer's next piece, None at its end. Raises ApiError where it could not be finished. Safe to cancel."""
@@ -95,99 +99,91 @@ class Completion:
 
     def end(self, reason: FinishReason, error: ApiError | None = None) -> None:
         """Step 6. Later calls change nothing."""
-        if self.finish_reason is not None:
+        if self._ended:
             return
-        self.finish_reason = reason
-        if self._generation is not None:
-            self._generation.cancel()
+        self._ended = True
+        self._close_choice(reason)
         self._state.running.discard(self)
-        self._state.broadcast.publish(GenerationComplete(self._tokens, self.model, self.id, reason))
         self._queue.put_nowait(error)
-        prompt = len(self._prompt_ids)
-        logger.info("%s: %d prompt tokens, %d generated, ended by %s", self.id, prompt, self._tokens, reason)
+        usage = self.usage
+        logger.info(
+            "%s: %d prompt tokens, %d generated, ended by %s",
+            self.id, usage.prompt_tokens, usage.completion_tokens, reason,
+        )  # fmt: skip
 
-    def _submit(self) -> None:
-        if self._state.stopping:  # since `start` looked
-            raise errors.stopping()
-        limit = self._state.engine.context_length
-        if len(self._prompt_ids) >= limit:
-            raise _too_long(limit, len(self._prompt_ids))
-        new_tokens = validation.max_new_tokens(self._request, limit - len(self._prompt_ids))
-        sampling = validation.sampling_options(self._request, self._state.sampling)
-        request = GenerationRequest(self._prompt_ids, new_tokens, sampling)
-        try:
-            self._generation = self._state.engine.submit(request, self._deliver)
-        except QueueFull as error:
-            wait = {"Retry-After": str(RETRY_SECONDS)}
-            raise ApiError(429, f"The queue is full: {error}.", code="queue_full", headers=wait) from error
-        self._state.running.add(self)
+    def _begin_choice(self) -> None:
+        """Submit the next choice to the engine. Raises QueueFull."""
+        plan, index = self.plan, self._next
+        choice = Choice(self._state, index, self.id, plan.stops, plan.with_logprobs)
+        prompt = plan.prompts[index // plan.n]
+        room = self._state.engine.context_length - len(prompt)
+        most = room if plan.max_tokens is None else min(plan.max_tokens, room)
+        self._choice, self._next = choice, index + 1
+        if most or plan.score_prompts:
+            request = GenerationRequest(
+                prompt, most, plan.sampling_of(index), index > 0, self._client, plan.score_prompts
+            )
+            self._generation = self._state.engine.submit(request, functools.partial(self._deliver, choice))
+        else:
+            self._end_choice("length")
 
-    def _deliver(self, item: GeneratedToken | Finished) -> None:
+    def _deliver(self, choice: Choice, item: Item) -> None:
         """On the engine thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server is gone, and with it every reader
-            self._loop.call_soon_threadsafe(self._receive, item)
+            self._loop.call_soon_threadsafe(self._receive, choice, item)
 
-    def _receive(self, item: GeneratedToken | Finished) -> None:
+    def _receive(self, choice: Choice, item: Item) -> None:
         """On the event loop."""
-        if self.finish_reason is not None:
+        if choice is not self._choice:
             return
         try:
             if isinstance(item, GeneratedToken):
-                self._receive_token(item)
+                self._receive_token(choice, item)
+            elif isinstance(item, PromptScored):
+                self._queue.put_nowait(Delta(choice.index, prompt=item))
             else:
-                self._receive_end(item)
+                self._receive_end(choice, item)
         except Exception:
             logger.exception("%s failed", self.id)
             self.end("error", errors.internal())
 
-    def _receive_token(self, token: GeneratedToken) -> None:
-        text = self._detokenizer.push(token.id)
-        self._tokens += 1
-        for event in feature_events(token, text, self.id, self._state.tokenizer, self._state.labels):
-            self._state.broadcast.publish(event)
-        self._emit(text, token_logprob(token, self._state.tokenizer) if self._request.logprobs else None)
-        if self._stops.found:
-            self.end("stop")
+    def _receive_token(self, choice: Choice, token: GeneratedToken) -> None:
+        self._put(choice.push(token))
+        if choice.stopped:
+            self._end_choice("stop")
 
-    def _receive_end(self, finished: Finished) -> None:
-        self._emit(self._detokenizer.flush(), None)
-        self._put(Delta(self._stops.flush()))
-        if self._stops.found:
-            self.end("stop")
+    def _receive_end(self, choice: Choice, finished: Finished) -> None:
+        self._put(choice.flush())
+        if choice.stopped:
+            self._end_choice("stop")
         elif finished.reason == "error":
             self.end("error", errors.internal())
+        elif finished.reason == "cancelled":
+            self.end("cancelled", errors.stopping())
         else:
-            self.end(finished.reason, errors.stopping() if finished.reason == "cancelled" else None)
-
-    def _emit(self, text: str, logprob: TokenLogprob | None) -> None:
-        self._put(Delta(self._stops.push(text), logprob))
+            self._end_choice(finished.reason)
 
     def _put(self, delta: Delta) -> None:
         if delta.text or delta.logprob:
             self._queue.put_nowait(delta)
 
+    def _end_choice(self, reason: FinishReason) -> None:
+        """Step 5."""
+        assert self._choice is not None
+        self._queue.put_nowait(Delta(self._choice.index, finish_reason=reason))
+        if self._next == self.plan.choices:
+            self.end(reason)
+            return
+        self._close_choice(reason)
+        try:
+            self._begin_choice()
+        except QueueFull:  # not for want of room: the engine is closed
+            self.end("cancelled", errors.stopping())
 
-def _check_available(state: ServerState, request: ChatRequest) -> None:
-    if state.stopping:
-        raise errors.stopping()
-    if not state.engine.alive:
-        raise errors.engine_stopped()
-    if not state.serves(request.model or ""):
-        raise errors.unknown_model(request.model or "", state.model_name)
-
-
-def _check_length(state: ServerState, messages: list[tuple[str, str]]) -> None:
-    """Refuse what cannot fit however it is cut: to tokenize megabytes would hold everybody up for seconds."""
-    limit = state.engine.context_length
-    least = sum(len(text) for _, text in messages) // state.tokenizer.longest_token
-    if least >= limit:
-        raise _too_long(limit, f"at least {least}")
-
-
-def _too_long(limit: int, found: object) -> ApiError:
-    """In the words of OpenAI's own message, which agents look for before they shorten a conversation."""
-    message = (
-        f"This model's maximum context length is {limit} tokens. However, your messages resulted in {found} tokens, "
-        "and the answer needs at least one. Please reduce the length of the messages."
-    )
-    return errors.invalid("messages", message, code="context_length_exceeded")
+    def _close_choice(self, reason: FinishReason) -> None:
+        if self._generation is not None:
+            self._generation.cancel()
+        if self._choice is not None:
+            self._tokens += self._choice.tokens
+            self._choice.end(self.model, reason)
+        self._generation = self._choice = None

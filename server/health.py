@@ -1,4 +1,7 @@
-"""GET /health, on both ports: 200 while the engine serves, 503 once its thread has died or the server is stopping."""
+"""GET /health, on both ports: 200 while the engine serves, 503 once its thread has died or the server is stopping.
+
+Until the model is loaded it is 503 as well: see apps.py.
+"""
 
 import msgspec
 from quart import Blueprint, Response
@@ -9,8 +12,12 @@ from server.state import ServerState
 
 
 class Health(msgspec.Struct):
+    """`running` and `waiting` count generations: busy is not ill."""
+
     status: str
     model: str
+    running: int
+    waiting: int
 
 
 def health_routes(state: ServerState) -> Blueprint:
@@ -23,6 +30,6 @@ def health_routes(state: ServerState) -> Blueprint:
             raise errors.stopping()
         if not state.engine.alive:
             raise errors.engine_stopped()
-        return json_reply(Health("ok", state.model_name))
+        return json_reply(Health("ok", state.model_name, state.metered.running, state.metered.waiting))
 
     return routes

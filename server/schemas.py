@@ -7,14 +7,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from neuroscope_jax.engine.requests import MAX_TOP_K, MAX_TOP_LOGPROBS
 
 Count = Annotated[int, Meta(ge=1)]
+TokenId = Annotated[int, Meta(ge=0, lt=2**31)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
 class ContentPart(Struct):
-    """One part of a message's content; only `text` parts are understood."""
+    """One part of a message's content; only those that hold text are understood."""
 
     type: str
     text: str | None = None
+    refusal: str | None = None
 
 
 class Message(Struct):
@@ -32,30 +34,45 @@ class ResponseFormat(Struct):
     type: str
 
 
-class ChatRequest(Struct):
-    """Body of POST /v1/chat/completions."""
+class GenerationFields(Struct, kw_only=True):
+    """What both kinds of request may say about the answer they want."""
 
-    messages: list[Message] | None = None
     model: str | None = None
-    max_tokens: Count | None = None
-    max_completion_tokens: Count | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     top_k: Annotated[int, Meta(ge=0, le=MAX_TOP_K)] | None = None  # not OpenAI's; 0 switches the cut off
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
+    logit_bias: dict[TokenId, Annotated[float, Meta(ge=-100, le=100)]] | None = None
     stop: str | list[str] | None = None
     n: Annotated[int, Meta(ge=1, le=128)] | None = None
-    logprobs: bool | None = None
-    top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream shall end with the usage."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+
+class ChatRequest(GenerationFields, kw_only=True):
+    """Body of POST /v1/chat/completions."""
+
+    messages: list[Message] | None = None
+    max_tokens: Count | None = None
+    max_completion_tokens: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     response_format: ResponseFormat | None = None
     tools: list[Any] | None = None
     tool_choice: Any = None
     functions: list[Any] | None = None
-    logit_bias: dict[str, float] | None = None
+    function_call: Any = None
+    modalities: list[str] | None = None
+    audio: Any = None
+    web_search_options: Any = None
+    continue_final_message: bool | None = None  # vLLM's: go on from the assistant's message at the end
 
 
 class Usage(Struct):

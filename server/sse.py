@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from quart import Response
 
-HEARTBEAT_SECONDS = 15.0
 HEARTBEAT = b": heartbeat\n\n"
 
 
@@ -24,11 +23,16 @@ def response(frames: AsyncIterator[bytes] | None) -> Response:
     return answer
 
 
-async def until_end(next_frame: Callable[[], Awaitable[bytes | None]]) -> AsyncIterator[bytes]:
-    """Frames until one is None, a heartbeat wherever none comes for a while. `next_frame` must bear cancelling."""
+async def until_end(
+    next_frame: Callable[[], Awaitable[bytes | None]], heartbeat_seconds: float
+) -> AsyncIterator[bytes]:
+    """Frames until one is None, a heartbeat wherever none comes for so long (0: never).
+
+    `next_frame` must bear cancelling.
+    """
     while True:
         try:
-            async with asyncio.timeout(HEARTBEAT_SECONDS):
+            async with asyncio.timeout(heartbeat_seconds or None):
                 found = await next_frame()
         except TimeoutError:
             found = HEARTBEAT

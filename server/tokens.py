@@ -11,7 +11,7 @@ LEAST_LOGPROB = -9999.0  # OpenAI's figure for a token that is all but impossibl
 
 
 def feature_events(
-    token: GeneratedToken, text: str, completion_id: str, tokenizer: Tokenizer, labels: Labels
+    token: GeneratedToken, text: str, completion_id: str, choice_index: int, tokenizer: Tokenizer, labels: Labels
 ) -> list[FeatureActivation]:
     """One event a tap. `text` is what this token added to the answer."""
     return [
@@ -25,6 +25,7 @@ def feature_events(
             position=token.position,
             input_token=tokenizer.token_text(token.input_id),
             logprob=token.logprob,
+            choice_index=choice_index,
         )
         for features in token.features
     ]
@@ -36,8 +37,13 @@ def token_logprob(token: GeneratedToken, tokenizer: Tokenizer) -> TokenLogprob:
     return TokenLogprob(*_entry(token.id, token.logprob, tokenizer), top)
 
 
+def bounded(logprob: float) -> float:
+    """A logprob that JSON can hold."""
+    return max(logprob, LEAST_LOGPROB)
+
+
 def _entry(token_id: int, logprob: float, tokenizer: Tokenizer) -> tuple[str, float, list[int]]:
-    return tokenizer.token_text(token_id), max(logprob, LEAST_LOGPROB), list(tokenizer.token_bytes(token_id))
+    return tokenizer.token_text(token_id), bounded(logprob), list(tokenizer.token_bytes(token_id))
 
 
 def _labelled(features: TokenFeatures, labels: Labels) -> list[ActiveFeature]:

@@ -72,6 +72,11 @@ def test_without_flags_the_defaults_are_served(serve: Serve) -> None:
         (["--port", "0"], "port", 0),
         (["--features-port=9001"], "features_port", 9001),
         (["--host", "0.0.0.0"], "host", "0.0.0.0"),
+        (["--api-key", "sesame"], "api_key", "sesame"),
+        (["--allowed-hosts", "box.example, ::2"], "allowed_hosts", ("box.example", "::2")),
+        (["--allowed-origins", "https://a.example"], "allowed_origins", ("https://a.example",)),
+        (["--queue-size", "7"], "queue_size", 7),
+        (["--heartbeat-seconds", "0"], "heartbeat_seconds", 0.0),
         (["--platform", "cpu"], "platform", "cpu"),
         (["--device", "cuda"], "platform", "gpu"),
         (["--dtype", "bfloat16"], "dtype", "bfloat16"),
@@ -85,6 +90,19 @@ def test_without_flags_the_defaults_are_served(serve: Serve) -> None:
 )
 def test_a_flag_reaches_its_field(serve: Serve, argv: list[str], field: str, value: object) -> None:
     assert getattr(serve(*argv), field) == value
+
+
+def test_the_key_may_come_from_the_environment(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEUROSCOPE_API_KEY", "from-outside")
+    assert serve().api_key == "from-outside"
+    assert serve("--api-key", "typed").api_key == "typed"
+
+
+def test_an_empty_key_does_not_open_the_server(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEUROSCOPE_API_KEY", "")
+    assert "NEUROSCOPE_API_KEY is set but empty" in refused(capsys, 1, ["serve"])
 
 
 @pytest.mark.parametrize("text", ["1e5", "None", "True", "{a}", "[1]", "007", "-", "a b", '"quoted"'])
@@ -196,8 +214,8 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_pull_prints_where_the_files_are(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "pull", lambda model_id: Path("/cache") / model_id)
-    monkeypatch.setattr(hub, "pull_sae", lambda repo, path: Path("/cache") / repo / path)
+    monkeypatch.setattr(hub, "pull", lambda model_id, revision: Path("/cache") / model_id)
+    monkeypatch.setattr(hub, "pull_sae", lambda repo, path, revision: Path("/cache") / repo / path)
     assert cli.run(["models", "pull", "owner/1e5"]) == 0
     assert cli.run(["sae", "pull", "owner/saes", "--path", "layer_1/params.npz"]) == 0
     assert capsys.readouterr().out.split() == ["/cache/owner/1e5", "/cache/owner/saes/layer_1/params.npz"]

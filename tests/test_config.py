@@ -64,6 +64,13 @@ def test_a_toml_file_by_path(tmp_path: Path) -> None:
         ("top_k", "ten", "top_k is 'ten'; expected int"),
         ("top_k", True, "top_k is True; expected int"),
         ("model_id", 5, "model_id is 5; expected str"),
+        ("api_key", 12345, "api_key is not shown; expected text"),
+        ("api_key", "se same", "api_key (--api-key) is 'not shown'; expected 1 to 512 ASCII characters, no spaces"),
+        ("api_key", "", "expected 1 to 512 ASCII characters"),
+        ("allowed_hosts", ["http://a"], "allowed_hosts (--allowed-hosts) is 'http://a'; expected names or addresses"),
+        ("allowed_origins", ["a.example"], "allowed_origins (--allowed-origins) is 'a.example'; expected origins"),
+        ("heartbeat_seconds", -1, "heartbeat_seconds (--heartbeat-seconds) is -1.0; expected seconds"),
+        ("queue_size", 0, "queue_size (--queue-size) is 0; expected at least 1"),
         ("top_kk", 5, "unknown field 'top_kk'; did you mean 'top_k'?"),
     ],
 )
@@ -71,6 +78,7 @@ def test_a_wrong_value_is_named_with_what_was_expected(field: str, value: object
     with pytest.raises(UserError) as caught:
         build_config({field: value}, "mine.toml")
     assert expected in str(caught.value)
+    assert "se same" not in str(caught.value)
 
 
 def test_sources_of_a_corpus_are_tables(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_fields_reach_the_dataclass_and_flags_the_function() -> None:
         (["--depth", "x", "--what", "y"], "--depth 'x': expected a whole number"),
         (["--dept", "1"], "unknown flag --dept; did you mean --depth"),
         (["--place", "x"], "unknown flag --place"),
-        (["--depth", "1"], "WHAT is missing"),
+        (["--depth", "1"], "--what is missing; see --help"),
     ],
 )
 def test_mistakes_are_told_as_for_any_flag(argv: list[str], said: str) -> None:

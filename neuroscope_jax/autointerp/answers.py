@@ -1,12 +1,21 @@
 """Whether what the labeller wrote can be shown as a label: structured output fixes the fields, not what is in them."""
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from neuroscope_jax.autointerp.prompts import WORDS
 from neuroscope_jax.autointerp.quoting import one_line
 
+MOST_CHARACTERS, MOST_OF_PATTERN = 100, 400
+MOST_MARKS = 4  # combining marks in a row; no script stacks more
+JOINERS = "\u200c\u200d"  # that scripts and emoji need between their parts
+BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef]|[\ufe00-\ufe0f]{2}"
+)  # look like nothing
+EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+NUMBER = re.compile(r"[-+~≈]?[\d\s.,]+%?")
 QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“"}
 CONFIDENCES = ("high", "medium", "low")
 UNIT = r"(?:features?|neurons?|latents?)"
@@ -26,7 +35,9 @@ FAULTS = {
     "says nothing": (
         r"^(?:unknown|unclear|undetermined|unlabell?ed|none|null|n/?a|label|various|miscellaneous"
         r"|no (?:clear |common |consistent )?pattern)$"
+        rf"|^{UNIT}[\s_#:-]*\d+$"
     ),
+    "is JSON": r'^\{\s*"|^\[\s*["{]|"(?:label|pattern|confidence)"\s*:',
 }
 
 
@@ -48,7 +59,10 @@ def validated(fields: dict[str, Any]) -> Description | str:
     fault = _fault(label)
     if fault:
         return f"label {fault}: {label[:80]!r}"
-    return Description(" ".join(label.split()), confidence, one_line(" ".join(fields["pattern"].split())))
+    pattern = one_line(" ".join(fields["pattern"].split()))
+    if len(pattern) > MOST_OF_PATTERN:
+        pattern = pattern[: MOST_OF_PATTERN - 1] + "…"
+    return Description(" ".join(label.split()), confidence, pattern)
 
 
 def trimmed(label: str) -> str:
@@ -68,8 +82,19 @@ def _fault(label: str) -> str | None:
         return "is empty"
     if len(label.splitlines()) > 1:
         return "is not on one line"
-    if not " ".join(words).isprintable():
+    if len(label) > MOST_CHARACTERS:
+        return f"has {len(label):,} characters, expected at most {MOST_CHARACTERS}"
+    if not _can_be_shown(" ".join(words)):
         return "holds characters that cannot be shown"
+    if NUMBER.fullmatch(label) or not (EMOJI.search(label) or any(c.isalnum() for c in label)):
+        return "holds no word"
     if len(words) >= WORDS:
         return f"has {len(words)} words, expected fewer than {WORDS}"
     return next((fault for fault, rule in FAULTS.items() if re.search(rule, label, re.IGNORECASE)), None)
+
+
+def _can_be_shown(label: str) -> bool:
+    """Whether all of it is seen: nothing blank, joiners only between characters, no tower of combining marks."""
+    plain = re.sub(rf"(?<=[^\s{JOINERS}])[{JOINERS}](?=[^\s{JOINERS}])", "", label)
+    marks = "".join("m" if unicodedata.combining(c) or unicodedata.category(c) == "Me" else " " for c in label)
+    return plain.isprintable() and not BLANK.search(label) and "m" * (MOST_MARKS + 1) not in marks

@@ -16,7 +16,7 @@ class AskFlags:
 
     Args:
         features: only these, as in 1,2,5-9
-        replace_flagged: take labels that score below 0.60 out of the label file: their features go by number
+        replace_flagged: take labels made here that score below 0.60 out of their file: their features go by number
         concurrency: calls in flight at most
         rpm: requests a minute at most, retries among them
         timeout: seconds one try of a call may take
@@ -24,7 +24,7 @@ class AskFlags:
         max_usd: dollars the run may cost; estimated before the first call, and watched
         prices: IN,OUT in dollars per million tokens, for models whose prices are not known here
         retry_failed: ask again where an earlier run got an answer of no use
-        dry_run: only print the estimate and one prompt; no key needed, nothing sent
+        dry_run: only print the estimate and one prompt, of a finished pass; no key needed, nothing sent
         log_level: how much is logged to stderr
     """
 

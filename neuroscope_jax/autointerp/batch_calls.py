@@ -1,6 +1,7 @@
 """The calls of the Message Batches API."""
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -63,13 +64,14 @@ class BatchCalls:
             if error.status_code in RETRIED or error.status_code >= 500:
                 raise Unreachable(told) from None
             raise Stop(f"the Anthropic API answered {told}") from None
-        except ValueError:  # broken JSON
+        except (ValueError, RecursionError):  # broken JSON
             raise Unreachable(self._foreign()) from None
         except (anthropic.APIConnectionError, httpx2.HTTPError):
             raise Unreachable(f"no connection to {self._client.api.base_url.host}") from None
 
     def _status(self, batch: object) -> BatchStatus:
-        if not isinstance(batch, MessageBatch):  # a proxy's HTML page, say
+        # A proxy's HTML page, say; the id is logged as it is.
+        if not isinstance(batch, MessageBatch) or not re.fullmatch(r"[\w-]{1,100}", str(batch.id), re.ASCII):
             raise Unreachable(self._foreign())
         counts = batch.request_counts
         count = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired

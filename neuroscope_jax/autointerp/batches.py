@@ -14,7 +14,7 @@ from neuroscope_jax.autointerp.journal import Journal, checked
 from neuroscope_jax.autointerp.question import Question
 from neuroscope_jax.autointerp.replies import Message, Reading, answer_of, by_the_model, read
 from neuroscope_jax.autointerp.settings import Settings
-from neuroscope_jax.autointerp.spending import Usage, characters, rough_dollars
+from neuroscope_jax.autointerp.spending import Usage, characters, counted, money, rough_dollars
 from neuroscope_jax.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -117,17 +117,21 @@ class _Run:
             await self._collect_one()
         if self._passes_budget(dollars):
             raise UserError(
-                f"--max-usd {self._settings.max_usd:g}: ${self.usage.dollars:,.2f} are spent, and the next batch, "
-                f"{len(self._gathered):,} questions, costs about ${dollars:,.2f}. The answers so far are kept: run the "
-                "same command again with a higher --max-usd, or with fewer --features"
+                f"--max-usd {self._settings.max_usd:g}: {money(self._spent)} are spent, and the next batch, "
+                f"{counted(len(self._gathered), 'question')}, costs about {money(dollars)}. The answers so far are "
+                "kept: run the same command again with a higher --max-usd, or with fewer --features"
             )
         await self._create(self._state.add(self._gathered, dollars))
         self._gathered, self._characters = {}, 0
 
+    @property
+    def _spent(self) -> float:
+        return self._settings.spent + self.usage.dollars
+
     def _passes_budget(self, dollars: float) -> bool:
         under_way = sum(batch.dollars for batch in self._state.under_way)
         limit = self._settings.max_usd
-        return limit is not None and self.usage.dollars + under_way + dollars > limit
+        return limit is not None and self._spent + under_way + dollars > limit
 
     async def _create(self, batch: UnderWay) -> None:
         model = self._settings.model
@@ -162,12 +166,14 @@ class _Run:
 
     async def _collect(self, batch: UnderWay) -> None:
         left = batch.asked.keys() & self._waiting.keys()  # some may be delivered already, if the connection broke
-        answered = 0
+        answered, first = 0, None  # and the first failure
         async for text in self._calls.results(str(batch.id)):
             line = _decoded(text)
             if line.custom_id in left:
                 left.remove(line.custom_id)
-                answered += self._settle(batch, line.custom_id, self._reading(line))
+                reading = self._reading(line)
+                first = first or reading.failure
+                answered += self._settle(batch, line.custom_id, reading)
         for key in left:
             self._settle(batch, key, Reading(failure="no result"))
         self._state.done(batch)
@@ -175,7 +181,8 @@ class _Run:
         if not answered and len(batch.asked) >= FEWEST_IN_A_ROW:
             kinds = ", ".join(self.usage.failures)
             raise UserError(
-                f"message batch {batch.id}: none of its {len(batch.asked):,} questions got an answer ({kinds})"
+                f"message batch {batch.id}: none of its {len(batch.asked):,} questions got an answer: {kinds}; "
+                f"the first failure: {first or 'no result'}"
             )
 
     def _reading(self, line: _Line) -> Reading:
@@ -183,10 +190,10 @@ class _Run:
         if result.message:
             return read(result.message)
         if not result.error:
-            return Reading(failure=result.type)
+            return Reading(failure=self._client.plain(result.type))
         question = next(iter(self._waiting[line.custom_id]), None)
         shown = self._client.shown(result.error.error.message, question) if question else ""
-        return Reading(failure=f"{result.type} {result.error.error.type}{shown}")
+        return Reading(failure=f"{self._client.plain(f'{result.type} {result.error.error.type}')}{shown}")
 
     def _settle(self, batch: UnderWay, key: str, reading: Reading) -> bool:
         """Keep an answer and deliver it; whether the model gave it."""
@@ -206,5 +213,5 @@ class _Run:
 def _decoded(text: str) -> _Line:
     try:
         return msgspec.json.decode(text, type=_Line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreachable("the results cannot be read: a line is not a result") from None

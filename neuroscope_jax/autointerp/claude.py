@@ -4,9 +4,11 @@ import asyncio
 import os
 import typing
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from neuroscope_jax.autointerp.batch_state import BatchState
+from neuroscope_jax.autointerp.budget import Budget
 from neuroscope_jax.autointerp.client import Client, Stop
 from neuroscope_jax.autointerp.journal import Journal, checked
 from neuroscope_jax.autointerp.question import Answer, Question
@@ -20,6 +22,7 @@ FEWEST_IN_A_ROW = (
     20  # failures on the way to the model after which a run gives up, and at least as many as are in flight
 )
 
+T = TypeVar("T")
 OnAnswer = Callable[[Question, Answer], None]
 
 
@@ -71,6 +74,7 @@ class _Run:
         self._waiting: set[asyncio.Task[None]] = set()  # for their turn, with nothing sent
         self._questions: Iterator[Question] = iter(questions)
         self._settings, self._journal, self._on_answer = settings, journal, on_answer
+        self._budget = Budget(settings, self.usage)
         self._in_flight: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._batches = BatchState(journal.path)
         self._in_batches = self._batches.keys()
@@ -94,7 +98,7 @@ class _Run:
         left = workers
         while left and not self._end:
             _, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-        for worker in self._waiting:
+        for worker in list(self._waiting):
             worker.cancel()
         if left:
             await asyncio.wait(left, timeout=self._settings.timeout)
@@ -124,8 +128,14 @@ class _Run:
 
     async def _pay(self, client: Client, question: Question, key: str) -> Answer:
         self._check_batches(key)
-        await self._turn(client)
-        self._check_budget()
+        dollars = await self._turn(self._budget.reserve(question))
+        try:
+            await self._turn(client.pace.turn())
+            return await self._asked(client, question, key)
+        finally:
+            self._budget.release(dollars)
+
+    async def _asked(self, client: Client, question: Question, key: str) -> Answer:
         answer = answer_of(key, question.feature, question.part, await client.ask(question))
         self._journal.add(answer)
         if by_the_model(answer.failure):
@@ -136,25 +146,20 @@ class _Run:
             self._check_reached(str(answer.failure))
         return checked(answer, question)
 
-    async def _turn(self, client: Client) -> None:
+    async def _turn(self, turn: Coroutine[Any, Any, T]) -> T:
+        """Wait with nothing sent."""
         worker = typing.cast("asyncio.Task[None]", asyncio.current_task())
         self._waiting.add(worker)
-        await client.pace.turn()
-        self._waiting.remove(worker)
+        try:
+            return await turn
+        finally:
+            self._waiting.remove(worker)
 
     def _check_batches(self, key: str) -> None:
         if key in self._in_batches:
             raise UserError(
                 "some of these questions are in a message batch that is under way and paid for: run the same command "
                 f"with --batch to collect it, or remove {self._batches.path} to forget it"
-            )
-
-    def _check_budget(self) -> None:
-        limit, spent = self._settings.max_usd, self.usage.dollars
-        if limit is not None and spent >= limit:
-            raise UserError(
-                f"--max-usd {limit:g} is spent (${spent:,.2f}, {self.usage.paid:,} calls). The answers so far are "
-                "kept: run the same command again, which spends as much again at most, or with a higher --max-usd"
             )
 
     def _check_reached(self, failure: str) -> None:

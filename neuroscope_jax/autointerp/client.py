@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any
 
 import anthropic
 import httpx2
@@ -13,17 +14,20 @@ import msgspec
 from neuroscope_jax.autointerp.pace import Pace
 from neuroscope_jax.autointerp.prices import undated
 from neuroscope_jax.autointerp.question import Question
-from neuroscope_jax.autointerp.replies import Reading, read_body
+from neuroscope_jax.autointerp.quoting import message as shortened
+from neuroscope_jax.autointerp.replies import MOST_TOKENS, Reading, read_body
 from neuroscope_jax.autointerp.settings import Settings
 from neuroscope_jax.errors import UserError
 
 CONNECT = 10.0  # seconds
-TOLD = 200  # characters of a server's message
 QUOTED = 20  # a message with so many characters in a row of a prompt is not shown
 PLAIN = ("claude-haiku-4-5",)  # these think only where told to
 UNTHINKING = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5")  # these think unless told not to
+WAITS_LONG = 2  # tries of a call before; after them the client library waits for seconds
+SAID_EVERY = 10.0  # seconds at least between two lines about waiting
 THINKING_ROOM = 4096  # tokens for what others may think before they answer
 
+logger = logging.getLogger(__name__)
 for _name in ("anthropic", "httpx2", "httpcore2"):  # at lower levels they log a line a call, prompts in it
     logging.getLogger(_name).setLevel(logging.WARNING)
 
@@ -37,7 +41,7 @@ ADVICE = {
 
 
 class _Count(msgspec.Struct):
-    input_tokens: int
+    input_tokens: Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
 class Stop(anthropic.AnthropicError):
@@ -58,6 +62,8 @@ class Client:
         self.settings = settings
         self.pace = pace or Pace(settings.rpm)
         self._secrets = tuple(credential.values())
+        self._repeated = 0  # tries that were not a call's first
+        self._said = -SAID_EVERY + time.monotonic()  # when waiting was last spoken of
         most = settings.concurrency
         self.api = anthropic.AsyncAnthropic(
             **credential,  # type: ignore[arg-type]
@@ -101,7 +107,7 @@ class Client:
         try:
             response = await self.api.messages.with_raw_response.count_tokens(**asked)
             return msgspec.json.decode(response.http_response.content, type=_Count).input_tokens
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Stop(
                 f"{self.api.base_url.host} answers, but not as the Anthropic API; check ANTHROPIC_BASE_URL"
             ) from None
@@ -112,24 +118,32 @@ class Client:
 
     def told(self, error: anthropic.APIStatusError, question: Question | None = None) -> str:
         """The error in a line, without secrets and prompts. Raises Stop instead where its cause is not the question."""
-        told = f"{error.status_code} {error.type or 'error'}{self.shown(error.api_message, question)}"
+        told = f"{error.status_code} {self.plain(error.type or 'error')}{self.shown(error.api_message, question)}"
         if error.status_code in (401, 402, 403, 404):
             raise Stop(f"the Anthropic API answered {told}: {ADVICE[error.status_code]}") from None
         return told
 
     def shown(self, message: str | None, question: Question | None) -> str:
         """A server's message in brackets, without secrets; nothing where it quotes the prompt."""
-        message = " ".join((message or "").split())
-        for secret in self._secrets:
-            message = message.replace(secret, "…")
-        message = message[:TOLD]
+        message = self.plain(message or "")
         text = " ".join((question.system + " " + question.prompt).split()) if question else ""
         quotes = any(message[i : i + QUOTED] in text for i in range(len(message) - QUOTED + 1))
         return f" ({message})" if message and not quotes else ""
 
+    def plain(self, text: str) -> str:
+        """A server's words as a short line, without secrets."""
+        text = " ".join(text.split())
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        return shortened(text)
+
     async def _before(self, request: httpx2.Request) -> None:
         """The first try has waited for its turn before its time began to run."""
-        if request.headers.get("x-stainless-retry-count", "0") != "0":
+        tries = int(request.headers.get("x-stainless-retry-count", "0"))
+        if tries:
+            self._repeated += 1
+            if tries >= WAITS_LONG:
+                self._say("%d tries of calls were repeated (cut off, not answered, a busy server)", self._repeated)
             await self.pace.turn()
 
     async def _after(self, response: httpx2.Response) -> None:
@@ -143,7 +157,15 @@ class Client:
             raise Stop(
                 f"the Anthropic API asks to wait {seconds / 60:.0f} minutes before the next request (rate limit)"
             )
+        if seconds > SAID_EVERY:
+            self._say("the Anthropic API asks to wait %.0f s (rate limit)", seconds)
         self.pace.hold(seconds)
+
+    def _say(self, words: str, figure: float) -> None:
+        """A line about waiting, unless there has just been one."""
+        if time.monotonic() - self._said >= SAID_EVERY:
+            self._said = time.monotonic()
+            logger.warning(words + "; still trying", figure)
 
 
 def parameters(question: Question, model: str) -> dict[str, Any]:

@@ -64,13 +64,16 @@ def generate(
     from neuroscope_jax import platforms
 
     platforms.choose(config.platform)
+    same = {**vars(pair), "calibration_path": None, "sae_input_norm": sae_input_norm, "platform": platform}
     # Only now: these touch JAX, and must find the platform chosen.
     from neuroscope_jax.autointerp import generate as command
-    from neuroscope_jax.autointerp.reuse import Wanted
+    from neuroscope_jax.autointerp.reuse import SAMPLES, Wanted
     from neuroscope_jax.autointerp.target import Target
 
+    same |= {"device": device, "dtype": dtype, "corpus_path": corpus_path, "samples": samples or SAMPLES, "seed": seed}
     options = command.Options(
         wanted=Wanted(corpus_path, samples, seed),
+        calibrate=f"neuroscope_jax calibrate run {flags.typed(same)}" if ask.dry_run else None,
         features=ask.features,
         examples=examples_per_feature,
         decoder_logits=decoder_logits,
@@ -89,7 +92,7 @@ def score(*, pair: PairFlags, ask: AskFlags, labels: str, judge: str = MODEL) ->
     Needs ANTHROPIC_API_KEY, and a finished corpus pass of the pair. Scores are written beside the labels.
 
     Args:
-        labels: file of labels, JSON from feature index to label, whoever wrote it
+        labels: file of labels, as in labels.json: JSON from feature index to label, whoever wrote it
         judge: Claude model that is asked
     """
     log_to_stderr(ask.log_level)
@@ -101,9 +104,15 @@ def score(*, pair: PairFlags, ask: AskFlags, labels: str, judge: str = MODEL) ->
     from neuroscope_jax.autointerp import label_file
     from neuroscope_jax.autointerp import score as command
     from neuroscope_jax.autointerp.target import Target
+    from neuroscope_jax.features.labels import labels_path
 
-    path = Path(labels).expanduser()
-    label_file.check(path, config)
+    path, generated = Path(labels).expanduser(), labels_path(config, "autointerp")
+    if ask.replace_flagged and path.resolve() != generated.resolve():
+        raise flags.UsageError(
+            f"--replace-flagged takes labels out of the file that `labels generate` writes only ({generated}); {path} "
+            "stays as it is. Leave the flag out: what scores low is flagged in the details beside the file"
+        )
+    label_file.check(path, config, ask.dry_run)
     return command.score(Target.find(config), asking, path, ask.features, ask.replace_flagged)
 
 

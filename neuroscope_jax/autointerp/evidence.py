@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int
 
 from neuroscope_jax.autointerp.pool import Pool
-from neuroscope_jax.corpus import parquet
+from neuroscope_jax.corpus import parquet, schemas
 from neuroscope_jax.corpus.output import Files
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance, read_stats
@@ -86,7 +86,7 @@ class Evidence:
     def __init__(self, files: Files, tokenizer: ChatTokenizer) -> None:
         self.files, self.tokenizer = files, tokenizer
         self.stats, self.provenance = read_stats(files.stats)
-        self._parquet = opened(files.examples, self.provenance)
+        self._parquet = opened(files.examples, schemas.examples(), self.provenance)
         features = self._parquet.read(["feature"])["feature"].to_numpy()
         if np.any(np.diff(features) < 0) or np.any((features < 0) | (features >= self.stats.width)):
             raise UserError(f"{files.examples}: feature does not rise from 0 to {self.stats.width - 1}; {AGAIN}")
@@ -103,7 +103,8 @@ class Evidence:
     @functools.cached_property
     def pool(self) -> Pool:
         """The windows of the same pass, read when first asked for."""
-        return Pool.read(opened(self.files.windows, self.provenance).read(), self.files.windows, self.stats.width)
+        path = self.files.windows
+        return Pool.read(opened(path, schemas.windows(), self.provenance).read(), path, self.stats.width)
 
     def of(self, feature: int) -> FeatureEvidence:
         """The examples of a feature, none of one that never fired."""
@@ -168,9 +169,9 @@ def _goes_on(byte: int) -> bool:
     return byte & 0b1100_0000 == 0b1000_0000
 
 
-def opened(path: Path, provenance: Provenance) -> Any:
-    """A parquet file of a pass. Raises UserError where it is none, or of another run than `provenance`."""
-    file, found = parquet.opened(path)
+def opened(path: Path, schema: Any, provenance: Provenance) -> Any:
+    """A parquet file of a pass. Raises UserError where it is none of `schema`, or of another run than `provenance`."""
+    file, found = parquet.opened(path, schema)
     if found.run != provenance.run:
         raise UserError(
             f"{path}: of run {found.run}, but the statistics beside it are of run {provenance.run}; {AGAIN}"

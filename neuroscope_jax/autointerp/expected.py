@@ -7,7 +7,7 @@ from neuroscope_jax.autointerp.evidence import Evidence
 from neuroscope_jax.autointerp.labelling import Labelling
 from neuroscope_jax.autointerp.question import Question
 from neuroscope_jax.autointerp.rounds import Rounds, scaled
-from neuroscope_jax.autointerp.scores import CONTROL
+from neuroscope_jax.autointerp.scores import control_size
 from neuroscope_jax.autointerp.scoring import Scoring
 from neuroscope_jax.autointerp.spending import Estimate
 
@@ -37,5 +37,5 @@ def of_scores(rounds: Rounds, evidence: Evidence, labels: Mapping[int, str], jud
     features = sorted(labels)
     chosen = features[:: math.ceil(len(features) / SAMPLED) or 1]
     scoring = Scoring(evidence, {feature: labels[feature] for feature in chosen}, judge, controlled=False)
-    factor = (len(features) + math.ceil(CONTROL * len(features))) / max(len(chosen), 1)
+    factor = (len(features) + control_size(len(features))) / max(len(chosen), 1)
     return scaled(rounds.estimate(scoring.questions()), factor)

@@ -20,18 +20,21 @@ from neuroscope_jax.errors import UserError
 
 SYNCED_EVERY = 1.0  # seconds: a killed process loses no line, a power cut those of the last second
 
+START = b'{"key":"'  # of a line, spaces aside
+
 _decoder = msgspec.json.Decoder(Answer)
 
 
 class Journal:
-    """A context: while it is open no other process may open the same file.
+    """A context: while it is open no other process may open the same file, unless that is `read_only`.
 
     Failures on the way to the model (no connection, say) are written for the record and asked again; with
-    `retry_failed` those of the model are as well. Raises UserError where the file is in use, damaged or not writable.
+    `retry_failed` those of the model are as well. A `read_only` one leaves everything as it is. Raises UserError where
+    the file is in use, damaged or not writable.
     """
 
-    def __init__(self, path: Path, retry_failed: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: Path, retry_failed: bool = False, read_only: bool = False) -> None:
+        self.path, self._read_only = path, read_only
         self._retry_failed = retry_failed
         self._lock = filelock.FileLock(path.with_name(path.name + ".lock"), blocking=False)
         self._places: dict[bytes, int] = {}  # key: offset of its line
@@ -41,11 +44,13 @@ class Journal:
     def __enter__(self) -> "Journal":
         try:
             with contextlib.ExitStack() as stack:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(self._lock)
-                self._out = stack.enter_context(self.path.open("ab", buffering=0))
-                self._lines = stack.enter_context(self.path.open("rb"))
-                self._index()
+                if not self._read_only:
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    stack.enter_context(self._lock)
+                    self._out = stack.enter_context(self.path.open("ab", buffering=0))
+                if not self._read_only or self.path.exists():
+                    self._lines = stack.enter_context(self.path.open("rb"))
+                    self._index()
                 self._open = stack.pop_all()
         except filelock.Timeout as error:
             raise UserError(f"{self.path}: another process is at work with it; wait for it, or end it") from error
@@ -58,7 +63,8 @@ class Journal:
     ) -> None:
         try:
             with self._open:
-                os.fsync(self._out.fileno())
+                if not self._read_only:
+                    os.fsync(self._out.fileno())
         except OSError as trouble:
             raise self._trouble(trouble) from trouble
 
@@ -93,17 +99,21 @@ class Journal:
 
     def _index(self) -> None:
         for number, line in enumerate(self._lines, 1):
-            if not line.endswith(b"\n"):  # the process was killed, or the disk was full, in the middle of it
-                os.truncate(self.path, self._end)
+            whole = line.endswith(b"\n")
+            if not whole and _is_torn(line):  # the process was killed, or the disk was full, in the middle of it
+                if not self._read_only:
+                    os.truncate(self.path, self._end)
                 break
             try:
                 self._keep(_decoder.decode(line), self._end)
-            except (msgspec.DecodeError, ValueError) as error:
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 raise UserError(
                     f"{self.path}: line {number} is not an answer ({error}); remove that line to have it asked again, "
                     "or move the file away to begin anew"
                 ) from error
             self._end += len(line)
+            if not whole and not self._read_only:
+                self._end += self._out.write(b"\n")
 
     def _keep(self, answer: Answer, place: int) -> None:
         if by_the_model(answer.failure):
@@ -114,6 +124,21 @@ class Journal:
             f"{self.path}: cannot be written: {error.strerror or error}; the answers in it are safe. Make room or set "
             "NEUROSCOPE_CACHE to another place, then run the same command again"
         )
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a last line is the beginning of an answer, or what a power cut leaves of one, not something else."""
+    if not line.strip(b"\0"):
+        return True
+    if not START.startswith(line.replace(b" ", b"")[: len(START)]):
+        return False
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, ValueError):
+        return True
+    except RecursionError:
+        return False
+    return False
 
 
 def checked(answer: Answer, question: Question) -> Answer:

@@ -4,10 +4,19 @@ import dataclasses
 import datetime
 from pathlib import Path
 
+import msgspec
+
 from neuroscope_jax import __version__, files
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.features.label_details import LabelDetail, LabelDetails, details_path, read_details
+from neuroscope_jax.features.label_details import (
+    LabelDetail,
+    LabelDetails,
+    details_path,
+    read_details,
+    save_details,
+    save_labels,
+)
 from neuroscope_jax.features.labels import read_fitting_details, read_labels
 from neuroscope_jax.identity import PairIdentity
 
@@ -25,15 +34,32 @@ def read(path: Path, config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetai
 
 
 def before(path: Path, config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetails | None:
-    """The same of a file that need not be there."""
-    return read(path, config, pair) if path.exists() else None
+    """The same of a file that need not be there; the details know the labels of one that was lost."""
+    return read(path, config, pair) if path.exists() else read_fitting_details(path, config, pair.width, pair)
 
 
-def check(path: Path, config: NeuroscopeConfig) -> None:
+def save_scores(path: Path, details: LabelDetails) -> list[Path]:
+    """Write the details alone, unless labels are replaced: then these leave the file and nothing else in it changes.
+
+    Returns the files that were written. Raises UserError where that cannot be.
+    """
+    texts = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+    replaced = {index for index, detail in details.features.items() if detail.replaced}
+    left = {index: text for index, text in texts.items() if int(index) not in replaced}
+    if len(left) == len(texts):
+        save_details(path, details)
+        return [details_path(path)]
+    save_labels(path, details, msgspec.json.encode(left))
+    return [path, details_path(path)]
+
+
+def check(path: Path, config: NeuroscopeConfig, dry_run: bool = False) -> None:
     """Tell before anything is downloaded that a file is absent, cannot be written beside, or is of another pair."""
+    if path.is_dir():
+        raise UserError(f"--labels {path}: a folder; expected a file, JSON from feature index to label")
     if not path.is_file():
         raise UserError(f"--labels {path}: no such file; expected JSON from feature index to label")
-    check_place(path)
+    check_place(path, dry_run)
     if details_path(path).exists():
         details = read_details(details_path(path))
         made = details.neuronpedia_model_id, details.neuronpedia_sae_id
@@ -64,16 +90,18 @@ def new(config: NeuroscopeConfig, pair: PairIdentity) -> LabelDetails:
 
 
 def _detail(text: str, known: LabelDetail | None) -> LabelDetail:
-    """What is known of a label, nothing where the details are about another."""
+    """What is known of a label; of one that a person changed only that."""
     if known is None or known.label != text:
-        return LabelDetail(text, "labelled")
+        return LabelDetail(text, "labelled", by_hand=True)
     return dataclasses.replace(known, replaced=False)
 
 
-def check_place(path: Path) -> None:
-    """Raises UserError where label files cannot be written at `path`."""
+def check_place(path: Path, dry_run: bool = False) -> None:
+    """Raises UserError where label files cannot be written at `path`; a dry run, which leaves nothing, does not try."""
     if path.suffix != ".json":
         raise UserError(f"{path}: expected a name that ends in .json; the labels' details are written beside it")
+    if dry_run:
+        return
     try:
         for place in (path, details_path(path)):
             files.check_place(place)

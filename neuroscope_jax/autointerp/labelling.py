@@ -7,6 +7,7 @@ from neuroscope_jax.autointerp.answers import Description, validated
 from neuroscope_jax.autointerp.evidence import Evidence, FeatureEvidence
 from neuroscope_jax.autointerp.prompts import label_question
 from neuroscope_jax.autointerp.question import Answer, Question
+from neuroscope_jax.autointerp.replies import by_the_model
 from neuroscope_jax.features.label_details import LabelDetail
 from neuroscope_jax.features.logits import TokenScores
 
@@ -25,6 +26,7 @@ class Labelling:
         logits: Mapping[int, TokenScores],
     ) -> None:
         self.found: dict[int, LabelDetail] = {}
+        self.reached: bool | None = None  # whether the model gave any answer; None where nothing was asked
         self._evidence, self._features = evidence, sorted(features)
         self._examples, self._model, self._logits = examples, model, logits
 
@@ -40,6 +42,7 @@ class Labelling:
 
     def take(self, question: Question, answer: Answer) -> None:
         """Keep what an answer says."""
+        self.reached = self.reached or by_the_model(answer.failure)
         self.found[question.feature] = self.detail(answer)
 
     def detail(self, answer: Answer) -> LabelDetail:

@@ -6,6 +6,7 @@ import re
 from neuroscope_jax.errors import UserError
 
 MILLION = 1_000_000
+MOST = 1e6  # dollars that a million tokens may cost
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,4 +60,7 @@ def _parsed(given: str) -> Prices:
     match = re.fullmatch(f"{number},{number}", given, re.ASCII)
     if not match:
         raise UserError(f"--prices {given!r}: expected two numbers, dollars per million tokens, as in --prices 1,5")
-    return Prices(float(match[1]), float(match[2]))
+    prices = Prices(float(match[1]), float(match[2]))
+    if max(prices.input, prices.output) > MOST:
+        raise UserError(f"--prices: expected at most {MOST:,.0f} dollars per million tokens")
+    return prices

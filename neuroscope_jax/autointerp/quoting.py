@@ -18,6 +18,11 @@ def one_line(text: str) -> str:
     return UNSEEN.sub(lambda match: VISIBLE.get(match[0]) or f"[U+{ord(match[0]):04X}]", text)
 
 
+def message(text: str, most: int = 200) -> str:
+    """What a stranger wrote as one short line that no terminal obeys; surrogates, which cannot be written, as "?"."""
+    return one_line(" ".join(text.encode("utf-8", "replace").decode().split()))[:most]
+
+
 def marks(contexts: list[tuple[str, str, str]]) -> tuple[str, str]:
     """A pair of marks to put around the middle of (before, token, after) that stands out in every one of them."""
     return next(pair for pair in _pairs() if all(_stands_out(pair, context) for context in contexts))

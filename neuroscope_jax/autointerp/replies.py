@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from neuroscope_jax.autointerp.question import Answer
+from neuroscope_jax.autointerp.quoting import message as shortened
 
 STOPS = {"refusal": "refusal", "max_tokens": "cut off", "model_context_window_exceeded": "cut off"}
 WHOLE = (None, "end_turn", "stop_sequence")
-OF_THE_MODEL = ("refusal", "cut off", "stopped", "not JSON")  # how its failures begin; the others are of the way to it
+OF_THE_MODEL = ("refusal", "cut off", "stopped", "not JSON", "wrong ")  # its failures; others are of the way
+MOST_TOKENS = 2_000_000  # of a call; more than any model reads or writes
 JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "boolean": bool,
     "integer": int,
@@ -60,17 +62,20 @@ def read_body(body: bytes) -> Reading:
         return read(msgspec.json.decode(body, type=Message))
     except msgspec.ValidationError:
         return Reading(failure="not a message of the API")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Reading(failure="HTML page" if body.lstrip()[:1] == b"<" else "broken JSON")
 
 
 def read(message: Message) -> Reading:
     """A message whose text should be one JSON object."""
     tokens = message.usage
-    cached = (tokens.cache_creation_input_tokens or 0) + (tokens.cache_read_input_tokens or 0)
-    charged: dict[str, Any] = {"input_tokens": tokens.input_tokens + cached, "output_tokens": tokens.output_tokens}
+    cached = tokens.cache_creation_input_tokens or 0, tokens.cache_read_input_tokens or 0
+    if not all(0 <= count <= MOST_TOKENS for count in (tokens.input_tokens, tokens.output_tokens, *cached)):
+        return Reading(failure="usage out of range")
+    charged: dict[str, Any] = {"input_tokens": tokens.input_tokens + sum(cached), "output_tokens": tokens.output_tokens}
     if message.stop_reason not in WHOLE:
-        return Reading(failure=STOPS.get(str(message.stop_reason), f"stopped: {message.stop_reason}"), **charged)
+        reason = shortened(str(message.stop_reason))
+        return Reading(failure=STOPS.get(reason, f"stopped: {reason}"), **charged)
     text = "".join(block.text for block in message.content if block.type == "text")
     try:
         fields = msgspec.json.decode(text)
@@ -78,6 +83,8 @@ def read(message: Message) -> Reading:
         return Reading(failure="not JSON", **charged)
     if not isinstance(fields, dict):
         return Reading(failure="not JSON: expected an object", **charged)
+    if any(isinstance(value, dict | list) for value in fields.values()):
+        return Reading(failure="not JSON: expected plain values", **charged)
     return Reading(fields, **charged)
 
 

@@ -35,10 +35,11 @@ class Wanted:
         return Options(self.corpus_path, samples, self.seed or 0, files, None, False, SAVE_EVERY, Hosts())
 
 
-def pass_of(pair: setup.Pair, identity: PairIdentity, wanted: Wanted) -> Files:
+def pass_of(pair: setup.Pair, identity: PairIdentity, wanted: Wanted, command: str | None = None) -> Files:
     """A pass over the pair as wanted; where nothing is wanted any finished one will do.
 
-    An unfinished one is gone on with. Raises UserError where the named --calibration-path is of another pair.
+    An unfinished one is gone on with. Raises UserError where the named --calibration-path is of another pair and,
+    naming the `command` that would run the pass where one is given, instead of running it.
     """
     files = files_of(pair.config)
     if pair.config.calibration_path is not None:
@@ -49,8 +50,13 @@ def pass_of(pair: setup.Pair, identity: PairIdentity, wanted: Wanted) -> Files:
     if found and (wanted == Wanted() or _agrees(found, pair, options)):
         told = f"{found.samples:,} samples of {found.corpus}, seed {found.seed}, made {found.made}"
         logger.info("reusing the corpus pass at %s: %s", files.stats, told)
-    else:
+    elif command is None:
         calibrate(pair.config, options)
+    else:
+        raise UserError(
+            f"no finished corpus pass of {pair.config.sae_id} as asked for, and a dry run makes none. Make it with "
+            f"`{command}`, then run the same command again"
+        )
     return files
 
 

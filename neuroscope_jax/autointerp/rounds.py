@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import logging
-import math
 from collections.abc import Callable, Iterable
 
 from neuroscope_jax.autointerp.asking import Asking
@@ -12,7 +11,7 @@ from neuroscope_jax.autointerp.journal import Journal
 from neuroscope_jax.autointerp.labelling import Labelling
 from neuroscope_jax.autointerp.question import Answer, Question
 from neuroscope_jax.autointerp.scoring import Scoring
-from neuroscope_jax.autointerp.spending import Count, Estimate, Usage, by_tokenizer, estimate
+from neuroscope_jax.autointerp.spending import Count, Estimate, Usage, by_tokenizer, estimate, money
 from neuroscope_jax.corpus.progress import progress
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.chat import ChatTokenizer
@@ -43,14 +42,15 @@ class Rounds:
         logger.info("estimate: %s", expected)
         limit = self._asking.settings.max_usd
         if limit is not None and expected.dollars > limit:
+            cheaper = "" if self._asking.batch else ", or at half the price with --batch"
             raise UserError(
-                f"--max-usd {limit:g}: this run is estimated at {expected}. Nothing was asked; raise --max-usd, or "
-                f"ask for less with --features{'' if self._asking.batch else ', or at half the price with --batch'}"
+                f"--max-usd {limit:g}: this run is estimated at {expected.beside(limit)}. Nothing was asked; raise "
+                f"--max-usd, or ask for less with --features{cheaper}"
             )
 
     def ask(self, what: str, asked: Labelling | Scoring, expected: Estimate) -> None:
         """Put all questions of a round. Raises UserError where the run must end; answers so far are in the journal."""
-        settings = dataclasses.replace(self._asking.settings, max_usd=self._left())
+        settings = dataclasses.replace(self._asking.settings, spent=self.usage.dollars)
         with progress(what, expected.calls + expected.known, "answers") as bar:
 
             def take(question: Question, answer: Answer) -> None:
@@ -64,18 +64,13 @@ class Rounds:
 
         return batches.ask if self._asking.batch else claude.ask
 
-    def _left(self) -> float | None:
-        """Of the budget, in dollars, rounded up to whole cents."""
-        limit = self._asking.settings.max_usd
-        if limit is None:
+    @property
+    def passed(self) -> str | None:
+        """In words, that the run has spent more than it might; None where it has not."""
+        limit, spent = self._asking.settings.max_usd, self.usage.dollars
+        if limit is None or spent <= limit:
             return None
-        left = math.ceil((limit - self.usage.dollars) * 100) / 100
-        if left <= 0:
-            raise UserError(
-                f"--max-usd {limit:g} is spent (${self.usage.dollars:,.2f}). The answers so far are kept: run the "
-                "same command again with a higher --max-usd to go on from them"
-            )
-        return left
+        return f"--max-usd {limit:g} was passed: {money(spent, limit)} spent"
 
     def _paid_for(self, question: Question) -> bool:
         return question.key(self._asking.settings.model) in self._under_way or self.known(question) is not None

@@ -13,7 +13,7 @@ from neuroscope_jax.autointerp.scoring import Scoring, with_scores
 from neuroscope_jax.autointerp.target import Target
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import load_stats
-from neuroscope_jax.features.label_details import LabelDetails, save_labels
+from neuroscope_jax.features.label_details import LabelDetails
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def score(target: Target, asking: Asking, path: Path, features: str | None, repl
     Raises UserError for what does not fit together, and where the run has to end; answers so far are kept.
     """
     evidence, judge = _evidence(target), asking.settings.model
-    with LabelJournal(target.journal_path, asking.retry_failed) as journal:
+    with LabelJournal(target.journal_path, asking.retry_failed, read_only=asking.dry_run) as journal:
         details = label_file.read(path, target.config, target.identity)
         labels = _labels(details, target.features(features), path)
         _warn_of_seen_examples(details, evidence, path)
@@ -35,9 +35,12 @@ def score(target: Target, asking: Asking, path: Path, features: str | None, repl
             return summary.dry_run(cost, next(iter(scoring.questions()), None))
         rounds.check(cost)
         rounds.ask("scores", scoring, cost)
-        details = with_scores(details, scoring, replace_flagged)
-        save_labels(path, details)
-    return "\n".join([*summary.scores(details, scoring), summary.spent(rounds.usage), *summary.written(path)])
+        details = label_file.read(path, target.config, target.identity)  # somebody may have changed it meanwhile
+        details = with_scores(details, scoring, replace_flagged, whole=features is None)
+        written = label_file.save_scores(path, details)
+    may_replace = path.resolve() == target.labels_path.resolve()
+    lines = [*summary.scores(details, scoring, may_replace), *summary.spent(rounds), *summary.written(written)]
+    return summary.told(lines, "scores" if scoring.reached is False else None)
 
 
 def _warn_of_seen_examples(details: LabelDetails, evidence: Evidence, path: Path) -> None:

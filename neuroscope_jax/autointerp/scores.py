@@ -15,7 +15,7 @@ from neuroscope_jax.autointerp.sequences import FEWEST, Sequence
 from neuroscope_jax.corpus.hashing import hashed
 from neuroscope_jax.features.label_details import Control, Score, WrongSequence
 
-CONTROL = 0.02  # of the features are also scored with the label of another one
+CONTROL, FEWEST_TRIED = 0.02, 20  # of the features, and at least so many, are also scored with another one's label
 
 
 def scored(sequences: list[Sequence], answers: list[bool | None], judge: str) -> Score:
@@ -51,8 +51,13 @@ def not_scored(sequences: list[Sequence], judge: str) -> Score:
     return Score("insufficient", None, None, None, None, active, silent, hard, 0, judge, [])
 
 
+def control_size(labels: int) -> int:
+    """On how many of so many features the label of another one is tried."""
+    return min(labels, max(FEWEST_TRIED, math.ceil(CONTROL * labels)))
+
+
 def control_pairs(labels: Mapping[int, str], run: str) -> dict[int, int]:
-    """For CONTROL of these features, at least one, another feature whose label is to be tried on it.
+    """For `control_size` of these features another feature whose label is to be tried on it.
 
     The same for the same labels and run. None where all features have one and the same label.
     """
@@ -60,7 +65,7 @@ def control_pairs(labels: Mapping[int, str], run: str) -> dict[int, int]:
     order = np.argsort(hashed(zlib.crc32(run.encode()), np.array(features, np.uint32)), kind="stable").tolist()
     shuffled = [features[i] for i in order]
     pairs = {}
-    for i, feature in enumerate(shuffled[: math.ceil(CONTROL * len(features))]):
+    for i, feature in enumerate(shuffled[: control_size(len(features))]):
         others = itertools.chain(shuffled[i + 1 :], shuffled[:i])
         donor = next((other for other in others if labels[other].lower() != labels[feature].lower()), None)
         if donor is not None:
@@ -69,9 +74,10 @@ def control_pairs(labels: Mapping[int, str], run: str) -> dict[int, int]:
 
 
 def control(scores: Iterable[Score]) -> Control:
-    """The mean balanced accuracy of the control's scores that came about, and their number."""
+    """The mean balanced accuracy of the control's scores that came about, their number and the mean's error."""
     found = [score.balanced_accuracy for score in scores if score.balanced_accuracy is not None]
-    return Control(statistics.fmean(found) if found else None, len(found))
+    error = statistics.stdev(found) / math.sqrt(len(found)) if len(found) > 1 else None
+    return Control(statistics.fmean(found) if found else None, len(found), error)
 
 
 def _error(tpr: float, n_active: int, tnr: float, n_silent: int) -> float:

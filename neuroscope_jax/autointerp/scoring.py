@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from neuroscope_jax.autointerp.detection import detection_questions, predictions
 from neuroscope_jax.autointerp.evidence import Evidence
 from neuroscope_jax.autointerp.question import Answer, Question
+from neuroscope_jax.autointerp.replies import by_the_model
 from neuroscope_jax.autointerp.scores import control, control_pairs, not_scored, scored
 from neuroscope_jax.autointerp.sequences import Drawer, Sequence, shortage
+from neuroscope_jax.autointerp.spending import kind_of
 from neuroscope_jax.features.label_details import Control, LabelDetails, Score
 
 
@@ -28,8 +30,10 @@ class Scoring:
 
     def __init__(self, evidence: Evidence, labels: Mapping[int, str], judge: str, controlled: bool = True) -> None:
         self.scores: dict[int, Score] = {}
+        self.reached: bool | None = None  # whether the model gave any answer; None where nothing was asked
+        self.failures: dict[str, str] = {}  # the first of each kind
         self._controls: list[Score] = []
-        self._evidence, self._labels, self._judge = evidence, labels, judge
+        self._evidence, self.labels, self._judge = evidence, labels, judge
         self._drawer = Drawer(evidence.pool, evidence.tokenizer, evidence.provenance.run)
         self._donors = control_pairs(labels, evidence.provenance.run) if controlled else {}
         self._open: dict[tuple[int, str], _Open] = {}
@@ -41,17 +45,20 @@ class Scoring:
 
     def questions(self) -> Iterator[Question]:
         """Of each label in turn; of some features also about the label of another one."""
-        for feature in sorted(self._labels):
+        for feature in sorted(self.labels):
             sequences = self._drawer.of(self._evidence.of(feature))
             if shortage(sequences):
                 self.scores[feature] = not_scored(sequences, self._judge)
                 continue
-            yield from self._asked(feature, self._labels[feature], sequences, "score")
+            yield from self._asked(feature, self.labels[feature], sequences, "score")
             if feature in self._donors:
-                yield from self._asked(feature, self._labels[self._donors[feature]], sequences, "control")
+                yield from self._asked(feature, self.labels[self._donors[feature]], sequences, "control")
 
     def take(self, question: Question, answer: Answer) -> None:
         """Keep an answer; with the last one of a label comes its score."""
+        self.reached = self.reached or by_the_model(answer.failure)
+        if answer.failure:
+            self.failures.setdefault(kind_of(answer.failure), answer.failure)
         kind = question.part.partition(":")[0]
         place = question.feature, kind
         found = self._open[place]
@@ -71,11 +78,22 @@ class Scoring:
         return questions
 
 
-def with_scores(details: LabelDetails, scoring: Scoring, replace_flagged: bool) -> LabelDetails:
-    """The details with the scores that were found; with `replace_flagged` low ones take their labels out of sight."""
+def with_scores(details: LabelDetails, scoring: Scoring, replace_flagged: bool, whole: bool) -> LabelDetails:
+    """The details with the scores that were found; with `replace_flagged` low ones take labels made here out of sight.
+
+    The control is that of the `whole` last scored, unless some of the features bring one of more labels.
+    """
     features = dict(details.features)
     for feature, score in scoring.scores.items():
-        replaced = replace_flagged and score.low_confidence
-        features[feature] = dataclasses.replace(features[feature], score=score, replaced=replaced)
-    control = scoring.control if scoring.control.n else details.control
+        detail = features.get(feature)
+        if detail is None or detail.label != scoring.labels[feature]:
+            continue  # somebody changed the label meanwhile
+        earlier = detail.score
+        if earlier and earlier.status == "scored" and score.status == "insufficient" and score.n_failed:
+            score = earlier  # for want of answers there is no new one
+        replaced = replace_flagged and score.low_confidence and not detail.by_hand
+        features[feature] = dataclasses.replace(detail, score=score, replaced=replaced)
+    control, earlier_control = scoring.control, details.control
+    if earlier_control and (control.n == 0 or (not whole and control.n < earlier_control.n)):
+        control = earlier_control
     return dataclasses.replace(details, features=features, control=control)

@@ -8,9 +8,11 @@ from typing import Any
 
 from neuroscope_jax.autointerp.prices import MILLION, Prices
 from neuroscope_jax.autointerp.question import Answer, Question
+from neuroscope_jax.autointerp.quoting import message
 
 SAMPLE = 16  # prompts of a kind whose tokens are counted
 CHARACTERS_A_TOKEN = 4  # of English, about
+MOST_DIGITS = 10  # of a sum in dollars, behind the point
 TYPICAL_WORDS = 15  # of a text that is asked for
 
 Count = Callable[[Sequence[Question]], Sequence[int]]  # tokens that the model reads for each question
@@ -37,19 +39,15 @@ class Usage:
     def note(self, answer: Answer) -> None:
         """Count a failure, new or known."""
         if answer.failure:
-            self.failures[answer.failure.partition(":")[0].partition(" (")[0]] += 1
+            self.failures[kind_of(answer.failure)] += 1
 
     def __add__(self, other: "Usage") -> "Usage":
         pairs = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in dataclasses.fields(self)}
         return Usage(**pairs)
 
     def __str__(self) -> str:
-        failed = ", ".join(f"{count:,} {kind}" for kind, count in self.failures.most_common())
         tokens = _tokens(self.input_tokens, self.output_tokens)
-        return (
-            f"{self.paid:,} calls, {self.known:,} answers known before; {tokens}, ${self.dollars:,.2f}; "
-            f"failed: {failed or 'none'}"
-        )
+        return f"{counted(self.paid, 'call')}, {self.known:,} answered earlier; {tokens}, {money(self.dollars)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,11 +72,12 @@ class Estimate:
         )
 
     def __str__(self) -> str:
+        return self.beside(0.0)
+
+    def beside(self, limit: float) -> str:
+        """In words, its dollars with as many digits as tell them from `limit`."""
         tokens = _tokens(self.input_tokens, self.output_tokens)
-        return (
-            f"{self.calls:,} calls ({self.known:,} more are answered already), about {tokens}, "
-            f"${self.dollars:,.2f} (tokens counted by {self.counted_by})"
-        )
+        return f"{counted(self.calls, 'call')} to make, {self.known:,} answered earlier, about {tokens}, {money(self.dollars, limit)} (tokens counted by {self.counted_by})"
 
 
 @dataclasses.dataclass
@@ -125,6 +124,24 @@ def estimate(
     read, written = (round(sum(column)) for column in zip(*tokens, strict=True)) if tokens else (0, 0)
     calls = sum(kind.calls for kind in kinds.values())
     return Estimate(calls, answered, read, written, prices.dollars(read, written), counted_by)
+
+
+def kind_of(failure: str) -> str:
+    """What failures are counted by: the words before their particulars."""
+    return message(failure.partition(":")[0].partition(" (")[0])
+
+
+def counted(count: int, noun: str) -> str:
+    """1 call, 2 calls."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def money(dollars: float, other: float = 0.0) -> str:
+    """In cents, with further digits where it would look the same as another sum that it is not."""
+    if not other and 0 < dollars < 0.01:
+        return "under $0.01"
+    digits = next((n for n in range(2, MOST_DIGITS) if round(dollars, n) != round(other, n)), 2)
+    return f"${dollars:,.{digits}f}"
 
 
 def rough_dollars(question: Question, prices: Prices) -> float:

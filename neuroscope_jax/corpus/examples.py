@@ -1,8 +1,9 @@
 """Which examples of a feature are kept: 20 strongest and 5 of all strengths for its label, others to score the label.
 
-An example is left out where its window says the same as one that was chosen before: equal tokens but for case and
-digits. Random examples and those for the score come from the drawn firings and from samples that are not used yet, so
-that no label is scored on what its author saw.
+An example is left out where the model had read the same as at one that was chosen before: equal tokens but for case and
+digits in the window up to the token on which the feature fires, whatever follows it. Random examples and those for the
+score come from the drawn firings and from samples that are not used yet, so that no label is scored on what its author
+saw.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ from jaxtyping import Int, UInt
 from neuroscope_jax.corpus.collected import Collected, Entries
 from neuroscope_jax.corpus.passages import OUTSIDE, Passages
 from neuroscope_jax.corpus.samples import STRIDE
+from neuroscope_jax.corpus.windows import BEFORE
 from neuroscope_jax.models.chat import ChatTokenizer
 
 TOP, HELD_OUT = 20, 60
@@ -62,7 +64,7 @@ class _Candidate:
 
 
 class _Chooser:
-    """Takes candidates in turn, unless their sample was used or their window said before."""
+    """Takes candidates in turn, unless their sample was used or what the window reads up to its token was before."""
 
     def __init__(self) -> None:
         self.samples: set[tuple[int, int]] = set()
@@ -113,9 +115,10 @@ def _cut(entries: Entries, features: slice) -> Entries:
 
 
 def _marks(entries: Entries, passages: Passages, alike: Int[np.ndarray, " V"]) -> UInt[np.ndarray, "F K"]:
-    """A number of each entry's window, the same for windows that say the same."""
+    """A number of each entry's window up to its token, the same where these say the same."""
     kept = entries.activation > 0
     windows = passages.contexts(np.where(kept, entries.document, -1), np.where(kept, entries.offset, 0))
+    windows = windows[..., : BEFORE + 1]
     same = np.where(windows == OUTSIDE, OUTSIDE, alike[windows]).astype(np.uint64)
     powers = np.cumprod(np.full(same.shape[-1], FACTOR, np.uint64))
     mixed: UInt[np.ndarray, "F K"] = (same * powers).sum(-1, dtype=np.uint64)

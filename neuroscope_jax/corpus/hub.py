@@ -92,7 +92,7 @@ def _commit(repo: str) -> str | None:
 
     try:
         url = huggingface_hub.hf_hub_url(repo, "README.md", repo_type="dataset")
-        if datasets.config.HF_HUB_OFFLINE or constants.is_offline_mode():
+        if datasets.config.HF_HUB_OFFLINE or constants.HF_HUB_OFFLINE:
             return None
         return huggingface_hub.get_hf_file_metadata(url, timeout=PATIENCE).commit_hash
     except EntryNotFoundError:

@@ -34,16 +34,22 @@ def in_tables(rows: Iterable[dict[str, Any]], schema: Any) -> Iterator[Any]:
         yield pa.Table.from_pylist(lot, schema)
 
 
-def opened(path: Path) -> tuple[Any, Provenance]:
-    """The pyarrow ParquetFile and the pass it belongs to. Raises UserError for any other file."""
+def opened(path: Path, schema: Any) -> tuple[Any, Provenance]:
+    """The pyarrow ParquetFile and the pass it belongs to. Raises UserError for one without the schema's columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(path)
-        return file, msgspec.json.decode(file.schema_arrow.metadata[KEY], type=Provenance)
+        provenance = msgspec.json.decode(file.schema_arrow.metadata[KEY], type=Provenance)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; `neuroscope_jax calibrate run` writes it") from error
-    except (OSError, pa.ArrowException, TypeError, KeyError, msgspec.MsgspecError) as error:
+    except (OSError, pa.ArrowException, TypeError, KeyError, RecursionError, msgspec.MsgspecError) as error:
         expected = "a file of `neuroscope_jax calibrate run`; run that again"
         raise UserError(f"{path}: {what_it_is(path)}, expected {expected}") from error
+    if missing := [name for name in schema.names if name not in file.schema_arrow.names]:
+        raise UserError(
+            f"{path}: lacks {', '.join(missing)}; it may be another file of the pass under this one's name. Copy the "
+            "right one there, or make the files again with `neuroscope_jax calibrate run`"
+        )
+    return file, provenance

@@ -65,7 +65,7 @@ def shading(config: NeuroscopeConfig, files: Files, features: Collection[int] | 
 
     Raises UserError for files of different passes or of another pair, and for a feature that the SAE lacks.
     """
-    passages, provenance = parquet.opened(files.passages)
+    passages, provenance = parquet.opened(files.passages, schemas.passages())
     asked = _asked(files, features, provenance)
     pair = _pair_of(config, files, provenance)
     earlier = _earlier(files, provenance)
@@ -78,7 +78,7 @@ def shading(config: NeuroscopeConfig, files: Files, features: Collection[int] | 
             except LookupError as error:
                 raise UserError(f"{files.passages}: {error}; run `neuroscope_jax calibrate run` again") from error
         _write(files, _table(fresh, values), earlier, provenance)
-    return Shading(parquet.opened(files.shading)[0])
+    return Shading(parquet.opened(files.shading, schemas.shading())[0])
 
 
 def _pair_of(config: NeuroscopeConfig, files: Files, provenance: Provenance) -> setup.Pair:
@@ -97,7 +97,7 @@ def _asked(files: Files, features: Collection[int] | None, provenance: Provenanc
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    run = parquet.opened(files.examples)[1].run
+    run = parquet.opened(files.examples, schemas.examples())[1].run
     if run != provenance.run:
         passes = f"of pass {run}, but {files.passages.name} is of pass {provenance.run}"
         raise UserError(f"{files.examples}: {passes}; run `neuroscope_jax calibrate run` again")
@@ -118,7 +118,7 @@ def _earlier(files: Files, provenance: Provenance) -> Any:
     if not files.shading.exists():
         return None
     try:
-        file, made_for = parquet.opened(files.shading)
+        file, made_for = parquet.opened(files.shading, schemas.shading())
     except UserError as error:
         logger.warning("%s", error)
         return None

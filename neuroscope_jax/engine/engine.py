@@ -1,4 +1,4 @@
-"""JaxEngine: one thread owns the device and serves a bounded queue, first come first served.
+"""JaxEngine: one thread owns the device and serves a bounded queue, in which clients take turns.
 
 The life of a request:
 1. `submit` checks that the prompt leaves room and puts the request in the queue (full: QueueFull, at once).
@@ -18,6 +18,8 @@ from collections.abc import Collection, Generator, Sequence
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
 
 from neuroscope_jax.engine import steps
 from neuroscope_jax.engine.requests import (
@@ -26,6 +28,7 @@ from neuroscope_jax.engine.requests import (
     FinishReason,
     GeneratedToken,
     GenerationRequest,
+    PromptScored,
     SamplingOptions,
     TokenFeatures,
 )
@@ -81,8 +84,9 @@ class JaxEngine:
         """Queue a request; see engine.requests.Engine."""
         if not 0 < len(request.prompt_ids) < self.context_length:
             raise ValueError(f"the prompt has {len(request.prompt_ids)} tokens, the context {self.context_length}")
-        if request.max_tokens < 1:
-            raise ValueError(f"max_tokens is {request.max_tokens}; at least 1")
+        least = 0 if request.score_prompt else 1
+        if request.max_tokens < least:
+            raise ValueError(f"max_tokens is {request.max_tokens}; at least {least}")
         job = Job(request, deliver, self._leave_line)
         self._line.put(job)
         return job
@@ -117,6 +121,8 @@ class JaxEngine:
         """Deliver a job's tokens and how it ended. A failing step ends this job, never the thread."""
         delivered, tokens = 0, self._tokens(job)
         try:
+            if job.request.score_prompt and not self._gives_up(job):
+                job.deliver(self._scored(job.request))
             while True:
                 job.deliver(next(tokens))
                 delivered += 1
@@ -139,6 +145,8 @@ class JaxEngine:
         limit = min(request.max_tokens, self.context_length - len(request.prompt_ids))
         if self._gives_up(job):
             return "cancelled"
+        if not limit:
+            return "length"
         sampling = Sampling.of(request.sampling, self._stop_ids)
         state, ahead = self._prefill(request.prompt_ids, limit, sampling)
         input_id = request.prompt_ids[-1]
@@ -158,6 +166,22 @@ class JaxEngine:
             yield token
         return "length"
 
+    def _scored(self, request: GenerationRequest) -> PromptScored:
+        scores = jax.device_get(steps.score_step(self._model, self._params, self._padded(request.prompt_ids)))
+        count, most = len(request.prompt_ids) - 1, request.sampling.top_logprobs
+        if not np.isfinite(scores.logprobs[:count]).all():
+            raise FloatingPointError("the model's logits in the prompt are not finite")
+        rows = zip(scores.top_ids[:count, :most].tolist(), scores.top_logprobs[:count, :most].tolist(), strict=True)
+        return PromptScored(
+            logprobs=tuple(scores.logprobs[:count].tolist()),
+            top_logprobs=tuple(tuple(zip(ids, logprobs, strict=True)) for ids, logprobs in rows),
+        )
+
+    def _padded(self, prompt_ids: Sequence[int]) -> Int[Array, "1 T"]:
+        """A prompt filled up to its bucket."""
+        bucket = min(_bucket(len(prompt_ids), PROMPT_BUCKETS), self.context_length)
+        return jnp.array([[*prompt_ids, *[0] * (bucket - len(prompt_ids))]], jnp.int32)
+
     def _gives_up(self, job: Job) -> bool:
         return job.cancelled or self._closing.is_set()
 
@@ -165,10 +189,8 @@ class JaxEngine:
         self, prompt_ids: Sequence[int], limit: int, sampling: Sampling
     ) -> tuple[steps.DecodeState, steps.StepOutput]:
         """Token 0, in a cache with room for the prompt and the beginning of an answer of `limit` tokens."""
-        bucket = min(_bucket(len(prompt_ids), PROMPT_BUCKETS), self.context_length)
-        padded = jnp.array([[*prompt_ids, *[0] * (bucket - len(prompt_ids))]], jnp.int32)
-        length = jnp.int32(len(prompt_ids))
-        room = max(bucket, len(prompt_ids) + min(limit, ROOM_FOR_ANSWER))
+        padded, length = self._padded(prompt_ids), jnp.int32(len(prompt_ids))
+        room = max(padded.shape[1], len(prompt_ids) + min(limit, ROOM_FOR_ANSWER))
         cache_length = min(_bucket(room, CACHE_BUCKETS), self.context_length)
         return _dispatched(
             steps.prefill_step(self._model, self._params, self._taps, padded, length, sampling, cache_length)

@@ -8,6 +8,7 @@ FinishReason = Literal["stop", "length", "cancelled", "error"]
 
 MAX_TOP_LOGPROBS = 20
 MAX_TOP_K = 1024  # as many candidates as the step looks at before it falls back to the whole vocabulary
+MAX_LOGIT_BIASES = 1024  # OpenAI's limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +16,8 @@ class SamplingOptions:
     """How the next token is chosen. All of it is traced: changing any of it compiles nothing.
 
     temperature 0 is greedy; top_k 0 and top_p 1 switch those cuts off; penalties are OpenAI's, over generated tokens;
-    top_logprobs is how many alternatives to report a token. Raises ValueError above MAX_TOP_K or MAX_TOP_LOGPROBS.
+    top_logprobs is how many alternatives to report a token; logit_bias is (token id, what is added to its logit).
+    Raises ValueError above MAX_TOP_K, MAX_TOP_LOGPROBS or MAX_LOGIT_BIASES.
     """
 
     temperature: float = 1.0
@@ -25,20 +27,30 @@ class SamplingOptions:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     top_logprobs: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name, most in (("top_k", MAX_TOP_K), ("top_logprobs", MAX_TOP_LOGPROBS)):
             if not 0 <= getattr(self, name) <= most:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected 0 to {most}")
+        if len(self.logit_bias) > MAX_LOGIT_BIASES:
+            raise ValueError(f"logit_bias has {len(self.logit_bias)} entries; at most {MAX_LOGIT_BIASES}")
 
 
 @dataclasses.dataclass(frozen=True)
 class GenerationRequest:
-    """A prompt as token ids (its BOS included) and how to go on from it."""
+    """A prompt as token ids (its BOS included) and how to go on from it.
+
+    `continues`: a further run of something that was let in already, which a full queue does not refuse.
+    `client`: whose request it is; clients take turns.
+    """
 
     prompt_ids: tuple[int, ...]
     max_tokens: int
     sampling: SamplingOptions = SamplingOptions()
+    continues: bool = False
+    client: str = ""
+    score_prompt: bool = False  # deliver a PromptScored first; max_tokens may be 0 then
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +79,14 @@ class GeneratedToken:
 
 
 @dataclasses.dataclass(frozen=True)
+class PromptScored:
+    """What the model thought of the prompt's own tokens, from the second on: delivered first, where asked for."""
+
+    logprobs: tuple[float, ...]  # of each token, given those before it
+    top_logprobs: tuple[tuple[tuple[int, float], ...], ...]  # (id, logprob) in its place, likeliest first
+
+
+@dataclasses.dataclass(frozen=True)
 class Finished:
     """The last thing a generation delivers, exactly once.
 
@@ -78,7 +98,8 @@ class Finished:
     error: Exception | None = None
 
 
-Deliver = Callable[[GeneratedToken | Finished], None]
+Item = GeneratedToken | PromptScored | Finished
+Deliver = Callable[[Item], None]
 
 
 class QueueFull(Exception):

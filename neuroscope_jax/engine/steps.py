@@ -2,6 +2,7 @@
 
     prefill_step:  prompt ids (padded to a bucket) ─▶ state, StepOutput of token 0
     decode_step:   state ─▶ state, StepOutput of the next token
+    score_step:    prompt ids (padded to a bucket) ─▶ the log-probability of each
 
 Inside one jit: embed ▶ blocks ▶ logits ▶ next id, and at each tapped layer residual ▶ SAE ▶ filter ▶ top-K. The
 residual read is that of the position from which the token was chosen. With no taps the program holds nothing of an SAE.
@@ -15,11 +16,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from neuroscope_jax.engine.requests import MAX_TOP_LOGPROBS
 from neuroscope_jax.engine.sampling import Choice, Sampling, choose
 from neuroscope_jax.features.readout import Readout, Tap, read_out
 from neuroscope_jax.models.cache import KVCache
 from neuroscope_jax.models.weights import Params
 from neuroscope_jax.pytree import PyTree
+
+SCORED_ROWS = 16
 
 
 class DecodeState(PyTree):
@@ -29,6 +33,14 @@ class DecodeState(PyTree):
     token: Int[Array, ""]  # chosen, not yet fed in
     position: Int[Array, ""]  # the one `token` will be fed in at
     counts: Int[Array, " V"]  # how often each token was generated, for the penalties
+
+
+class Scores(PyTree):
+    """Of each of T tokens: the log-probability of the one behind it, and the likeliest in that one's place."""
+
+    logprobs: Float[Array, " T"]
+    top_ids: Int[Array, "T top"]
+    top_logprobs: Float[Array, "T top"]
 
 
 class StepOutput(PyTree):
@@ -73,6 +85,29 @@ def decode_step(
     return _finish(
         model, params, taps, cache, hidden, [r[0, 0] for r in residuals], state.counts, state.position, sampling
     )
+
+
+@functools.partial(jax.jit, static_argnames=("model",))
+def score_step(model: nn.Module, params: Params, ids: Int[Array, "1 T"]) -> Scores:
+    """Score a prompt, right-padded to T; what is said of the padding means nothing.
+
+    A few rows at a time: the logits of all of them would be T * V floats.
+    """
+    hidden, _ = model.apply({"params": params}, ids, jnp.arange(ids.shape[1])[None])
+    behind = jnp.roll(ids[0], -1)
+    padding = -ids.shape[1] % SCORED_ROWS
+    rows = jnp.pad(hidden[0], ((0, padding), (0, 0))).reshape(-1, SCORED_ROWS, hidden.shape[-1])
+    targets = jnp.pad(behind, (0, padding)).reshape(-1, SCORED_ROWS)
+
+    def score(few: tuple[Array, Array]) -> Scores:
+        x, wanted = few
+        logprobs = jax.nn.log_softmax(cast(Array, model.apply({"params": params}, x[None], method="logits"))[0])
+        top_logprobs, top_ids = jax.lax.top_k(logprobs, min(MAX_TOP_LOGPROBS, logprobs.shape[-1]))
+        return Scores(jnp.take_along_axis(logprobs, wanted[:, None], axis=1)[:, 0], top_ids, top_logprobs)
+
+    found = jax.lax.map(score, (rows, targets))
+    scores: Scores = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: ids.shape[1]], found)
+    return scores
 
 
 @functools.partial(jax.jit, static_argnames=("length",))

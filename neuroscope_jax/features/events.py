@@ -25,6 +25,7 @@ class FeatureActivation(msgspec.Struct, frozen=True):
     position: int  # of input_token in the whole sequence, BOS at 0
     input_token: str  # what was fed in when this token was chosen
     logprob: float
+    choice_index: int = 0  # which of the answer's choices; each has a completion_id of its own
 
 
 class GenerationComplete(msgspec.Struct, frozen=True):
@@ -34,6 +35,7 @@ class GenerationComplete(msgspec.Struct, frozen=True):
     model: str
     completion_id: str
     reason: str  # stop, length, cancelled or error
+    choice_index: int = 0
 
 
 FeatureEvent = FeatureActivation | GenerationComplete

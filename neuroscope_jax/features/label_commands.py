@@ -5,7 +5,7 @@ import dataclasses
 from pathlib import Path
 
 from neuroscope_jax import flags
-from neuroscope_jax.config import NeuroscopeConfig
+from neuroscope_jax.config import NeuroscopeConfig, load_preset
 from neuroscope_jax.features.label_details import LabelDetails, save_labels
 from neuroscope_jax.features.labels import labels_path, read_fitting_details, read_labels
 from neuroscope_jax.logs import LogLevel, log_to_stderr
@@ -51,6 +51,8 @@ def pull(
     from neuroscope_jax.features.width import width_of
 
     resolved = pairs.from_flags(given)
+    if labels_path(resolved, "neuronpedia") == labels_path(load_preset("demo"), "neuronpedia"):
+        return "The demo's labels are bundled with it; Neuronpedia has none of this pair, and nothing was fetched."
     path, width = labels_path(resolved, "neuronpedia"), width_of(resolved)
     if path.is_file() and not refresh:
         return _kept(path, resolved, width)

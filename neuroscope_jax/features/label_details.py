@@ -15,6 +15,7 @@ from neuroscope_jax.files import read_json, set_aside
 from neuroscope_jax.identity import PairIdentity
 
 LOW = 0.60  # balanced accuracy below which a label is flagged
+FEWEST_CONTROLS = 5  # of which the mean says something
 
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -58,7 +59,7 @@ class LabelDetail:
     # dead: never fired; thin: too few examples to tell anything; failed: asked for, no usable answer
     status: Literal["labelled", "dead", "thin", "failed"]
     reason: str | None = None  # why there is no label, in words
-    confidence: Literal["high", "medium", "low"] | None = None  # the labeller's own
+    confidence: Literal["high", "medium", "low"] | None = None  # the labeler's own
     pattern: str | None = None  # the labeller's description in a sentence
     model: str | None = None  # that wrote the label
     date: str | None = None
@@ -67,6 +68,7 @@ class LabelDetail:
     alternatives: Count = 0  # other labels that were passed over
     score: Score | None = None
     replaced: bool = False  # scored too low to be shown
+    by_hand: bool = False  # a person wrote it into the labels file; no run replaces it
 
     @property
     def shown(self) -> bool:
@@ -80,6 +82,16 @@ class Control:
 
     balanced_accuracy: Rate | None  # mean
     n: Count  # features scored so
+    standard_error: Annotated[float, msgspec.Meta(ge=0)] | None = None  # of the mean, by the spread of the features
+
+    def __str__(self) -> str:
+        """In words, for people."""
+        if self.balanced_accuracy is None:
+            return "no labels could be tried on features they were not written for"
+        tried = "1 label tried on a feature it was" if self.n == 1 else f"{self.n:,} labels tried on features they were"
+        error = "" if self.standard_error is None else f" ± {self.standard_error:.2f}"
+        sure = ", too few to tell" if self.n < FEWEST_CONTROLS else error
+        return f"{tried} not written for scored {self.balanced_accuracy:.2f}{sure} (0.5 expected by chance)"
 
 
 @dataclass(frozen=True)
@@ -128,17 +140,26 @@ def read_details(path: Path) -> LabelDetails:
     return details
 
 
-def save_labels(labels_path: Path, details: LabelDetails) -> None:
-    """Write both files, each whole or not at all, the simple one last. Raises UserError where that cannot be."""
-    details = replace(details, features=dict(sorted(details.features.items())))
-    texts = {str(index): detail.label for index, detail in details.features.items() if detail.shown}
+def save_labels(labels_path: Path, details: LabelDetails, texts: bytes | None = None) -> None:
+    """Write both files, each whole or not at all, the simple one last. Raises UserError where that cannot be.
+
+    `texts` is the JSON of the simple file where it is not to be made from the details.
+    """
+    shown = {str(index): detail.label for index, detail in sorted(details.features.items()) if detail.shown}
     with set_aside(details_path(labels_path), labels_path) as (details_aside, labels_aside):
         details_aside.write_bytes(msgspec.json.encode(_without_defaults(details)))
-        labels_aside.write_bytes(msgspec.json.format(msgspec.json.encode(texts)) + b"\n")
+        labels_aside.write_bytes(msgspec.json.format(texts or msgspec.json.encode(shown)) + b"\n")
+
+
+def save_details(labels_path: Path, details: LabelDetails) -> None:
+    """Write only the details of a labels file, whole or not at all. Raises UserError where that cannot be."""
+    with set_aside(details_path(labels_path)) as (aside,):
+        aside.write_bytes(msgspec.json.encode(_without_defaults(details)))
 
 
 def _without_defaults(details: LabelDetails) -> dict[str, Any]:
-    """As plain values, each feature with only what is known of it."""
+    """As plain values in the features' order, each with only what is known of it."""
+    details = replace(details, features=dict(sorted(details.features.items())))
     plain: dict[str, Any] = msgspec.to_builtins(details, str_keys=True)
     for index, detail in plain["features"].items():
         plain["features"][index] = {k: v for k, v in detail.items() if k == "label" or v not in (None, 0)}

@@ -6,6 +6,7 @@ has taken its own back because it scored too low. Then the number stands.
 
 import dataclasses
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -20,7 +21,7 @@ from neuroscope_jax.models.hub import DEMO, DEMO_FOLDER
 
 logger = logging.getLogger(__name__)
 
-Source = Literal["autointerp", "neuronpedia", "bundled", "numeric"]
+Source = Literal["autointerp", "neuronpedia", "bundled", "numeric", "by hand"]  # the last: changed in a file made here
 MAKE = {
     "autointerp": "make labels of this pair with `neuroscope_jax labels generate`",
     "neuronpedia": "fetch this pair's with `neuroscope_jax labels pull --refresh`",
@@ -71,19 +72,32 @@ def load_labels(config: NeuroscopeConfig, width: int, pair: PairIdentity | None 
             logger.warning("labels: left aside: %s", error)
             continue
         before = len(labels.texts)
-        _add(labels, settled, source, texts, details.features if details else {})
+        _add(labels, settled, source, texts, details.features if details else None)
         logger.info("labels: %d of %d features from %s (%s)", len(labels.texts) - before, width, file, source)
     if not labels.texts:
         logger.info("labels: none found for %s; features are shown by number", config.sae_id)
     return dataclasses.replace(labels, source=next(iter(labels.sources.values()), "numeric"))
 
 
+def labels_of(
+    config: NeuroscopeConfig, width: int, source: Source, texts: dict[int, str], details: LabelDetails | None
+) -> Labels:
+    """The labels of one file that was asked for, `details` being those beside it."""
+    labels = Labels(config.sae_id, width, source, {})
+    _add(labels, set(), source, texts, details.features if details else None)
+    return labels
+
+
 def read_labels(file: Path, width: int) -> dict[int, str]:
     """Read a JSON object from feature index to label. Raises UserError where it is no such thing or does not fit."""
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=dict[int, str])
-    except (OSError, msgspec.DecodeError) as error:
-        raise UserError(f"{file}: not a JSON object from feature index to label: {error}") from error
+        found = _by_number(msgspec.json.decode(file.read_bytes(), type=dict[str, str]))
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # what the decoder raises is one too
+        raise UserError(
+            f"{file}: not a JSON object from feature index to label: {error}; correct it, or move it elsewhere"
+        ) from error
     outside = [index for index in found if not 0 <= index < width]
     if outside:
         raise UserError(f"{file}: labels feature {outside[0]}, but this SAE has {width} features, 0 to {width - 1}")
@@ -109,10 +123,23 @@ def read_fitting_details(
     return details
 
 
+def is_by_hand(text: str, detail: LabelDetail | None) -> bool:
+    """Whether a person wrote this label of a file that has details: `detail` is theirs, None where they have none."""
+    return detail is None or detail.by_hand or detail.label != text
+
+
 def labels_path(config: NeuroscopeConfig, source: Literal["autointerp", "neuronpedia"]) -> Path:
     """Where the pair's labels of a source are kept."""
     pair = f"{config.neuronpedia_model_id}_{config.neuronpedia_sae_id}"
     return cache_folder() / "labels" / f"{pair}_{source}.json"
+
+
+def _by_number(found: dict[str, str]) -> dict[int, str]:
+    """Raises ValueError for a key that is none of a feature."""
+    wrong = next((key for key in found if not re.fullmatch(r"-?\d{1,9}", key, re.ASCII)), None)
+    if wrong is not None:
+        raise ValueError(f"key {wrong!r} is not a feature number")
+    return {int(key): text for key, text in found.items()}
 
 
 def _files(config: NeuroscopeConfig) -> Iterator[tuple[Source, Path]]:
@@ -127,13 +154,14 @@ def _files(config: NeuroscopeConfig) -> Iterator[tuple[Source, Path]]:
 
 
 def _add(
-    labels: Labels, settled: set[int], source: Source, texts: dict[int, str], details: dict[int, LabelDetail]
+    labels: Labels, settled: set[int], source: Source, texts: dict[int, str], details: dict[int, LabelDetail] | None
 ) -> None:
     """Put one source's labels under those that are there; `settled` are the features that want no further label."""
-    for index in (texts.keys() | details.keys()) - settled:
-        text, detail = texts.get(index), details.get(index)
+    for index in (texts.keys() | (details or {}).keys()) - settled:
+        text, detail = texts.get(index), (details or {}).get(index)
         if text:
-            labels.texts[index], labels.sources[index] = text, source
+            changed = details is not None and is_by_hand(text, detail)
+            labels.texts[index], labels.sources[index] = text, "by hand" if changed else source
             labels.details.pop(index, None)  # a better source's word on why it has no label
         # Where a label was changed or taken out by hand, its detail is about another.
         if detail and (text == detail.label or (text is None and not detail.shown)):

@@ -1,16 +1,12 @@
 """How many features an SAE has, without loading it."""
 
 import re
-import zipfile
-import zlib
 from pathlib import Path
-
-import numpy as np
 
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.files import what_it_is
 from neuroscope_jax.models.hub import sae_on_this_machine
+from neuroscope_jax.sae.formats import width_of_file
 
 NAMED = re.compile(r"(?<![^\W_])([1-9]\d{0,3})([km])(?![^\W_])")  # the 16k of 20-gemmascope-res-16k
 
@@ -28,7 +24,7 @@ def width_of(config: NeuroscopeConfig) -> int:
         )
     if file is None:
         return named or 0
-    width = _read(file)
+    width = width_of_file(file)
     if named not in (None, width):
         raise UserError(
             f"{file} has {width} features, but neuronpedia_sae_id is {config.neuronpedia_sae_id}, which has {named}: "
@@ -53,14 +49,3 @@ def _file(config: NeuroscopeConfig) -> Path | None:
     if config.sae_local_path is not None:
         return Path(config.sae_local_path)
     return sae_on_this_machine(config.sae_repo, config.sae_path)
-
-
-def _read(file: Path) -> int:
-    """From the smallest array that tells."""
-    try:
-        with np.load(file) as arrays:
-            return int(arrays["b_enc"].shape[0])
-    except FileNotFoundError as error:
-        raise UserError(f"{file}: no such SAE file; check --sae-path or --sae-local-path") from error
-    except (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"{file}: {what_it_is(file)}, expected a Gemma Scope params.npz; download it again") from error

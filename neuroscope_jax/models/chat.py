@@ -22,6 +22,7 @@ T = TypeVar("T")
 NAMED_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token")
 # A message's stand-in while the template is rendered. The wide spaces are lost where the template trims its content.
 STAND_IN = "\u2003\ue000{}\ue001\u2003"
+STAND_IN_END = "\ue001\u2003"
 STAND_IN_PATTERN = re.compile("(\u2003?)\ue000(\\d+)\ue001(\u2003?)")
 
 
@@ -121,7 +122,22 @@ class ChatTokenizer:
         Raises UserError where the template refuses the conversation, or there is no template.
         """
         turns = _merged(messages)
-        rendered = self._render([{"role": r, "content": STAND_IN.format(i)} for i, (r, _) in enumerate(turns)])
+        return self._put_in(self._render(turns), turns)
+
+    def encode_continuation(self, messages: list[tuple[str, str]]) -> tuple[int, ...]:
+        """The same up to the end of the last message, an assistant's: its turn stays open, no space at its end is lost.
+
+        Raises UserError also where the last message is another's.
+        """
+        turns = _merged(messages)
+        if turns[-1:] == [] or turns[-1][0] != "assistant":
+            raise UserError("the last message is not the assistant's; there is nothing to continue")
+        rendered = self._render(turns, add_generation_prompt=False)
+        last = [*STAND_IN_PATTERN.finditer(rendered)][-1]
+        return self._put_in(rendered[: last.end(2)] + STAND_IN_END, turns)
+
+    def _put_in(self, rendered: str, turns: list[tuple[str, str]]) -> tuple[int, ...]:
+        """Ids of a rendered template with the texts in the place of their stand-ins, one BOS first."""
         ids: list[int] = []
         for run in self._runs(rendered, [text for _, text in turns]):
             ids.extend([run] if isinstance(run, int) else self.encode_text(run))
@@ -131,8 +147,7 @@ class ChatTokenizer:
 
     def encode_text(self, text: str) -> list[int]:
         """Ids of plain text, BOS not added. Text that spells a control token stays text."""
-        # Half a surrogate pair is no character.
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        text = _whole_characters(text)
         # Cut after the first character of whatever spells a control token, and the tokenizer cannot see it whole.
         cuts = [match.start() + 1 for match in re.finditer(f"(?={self._spelled})", text)]
         pieces = [text[i:j] for i, j in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -141,6 +156,10 @@ class ChatTokenizer:
     def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of texts of a corpus, BOS not added. What spells a control token is one: chats are stored like that."""
         return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def encode_raw(self, text: str) -> tuple[int, ...]:
+        """Ids of a prompt that is fed in as it is written: what spells a control token is one. BOS not added."""
+        return tuple(self.encode_documents([_whole_characters(text)])[0])
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids: control tokens are left out, bytes that are no UTF-8 become U+FFFD."""
@@ -173,11 +192,13 @@ class ChatTokenizer:
         ids = self.encode_documents([text])[0]
         return ids[0] if len(ids) == 1 else -1
 
-    def _render(self, messages: list[dict[str, str]]) -> str:
+    def _render(self, turns: list[tuple[str, str]], add_generation_prompt: bool = True) -> str:
+        """The template over stand-ins of what the messages say."""
         if self._template_source is None:
             raise UserError(f"{self._name} has no chat template: a base model; use its instruction-tuned sister (…-it)")
         try:
-            return self._template.render(messages=messages, add_generation_prompt=True, **self._named)
+            messages = [{"role": role, "content": STAND_IN.format(i)} for i, (role, _) in enumerate(turns)]
+            return self._template.render(messages=messages, add_generation_prompt=add_generation_prompt, **self._named)
         except jinja2.TemplateError as error:
             raise UserError(f"the chat template of {self._name} refuses these messages: {error}") from error
         except Exception as error:  # a template is a program: it can fail in any way
@@ -208,6 +229,11 @@ class ChatTokenizer:
                 else:
                     run += part
         yield run
+
+
+def _whole_characters(text: str) -> str:
+    """Half a surrogate pair is no character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _pieces(rendered: str, texts: list[str]) -> Iterator[tuple[str, bool]]:

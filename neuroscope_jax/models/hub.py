@@ -3,34 +3,26 @@
 HF_HUB_OFFLINE, HF_ENDPOINT, HF_TOKEN, HF_HOME and the proxy variables are huggingface_hub's own, as it documents them.
 """
 
+import fnmatch
 import functools
-import json
-import sys
-from collections.abc import Callable
+import logging
+import os
 from pathlib import Path
-from typing import TypeVar
 
-import huggingface_hub
 from huggingface_hub import constants
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils.tqdm import disable_progress_bars
+from huggingface_hub.hf_api import RepoFile
 
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.models.hub_errors import explain, failure
+from neuroscope_jax.models import hub_pins
+from neuroscope_jax.models.hub_cache import INDEX, SINGLE, cached, missing_files, weight_files
+from neuroscope_jax.models.hub_download import Wanted, download
+from neuroscope_jax.models.hub_errors import failure, offline
+
+logger = logging.getLogger(__name__)
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).parents[1] / "demo" / "pair"
-WANTED = [
-    "config.json",
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "tokenizer*",
-    "generation_config.json",
-    "chat_template*",
-]
-PATIENCE = 5.0  # seconds for the hub's first answer
-
-T = TypeVar("T")
+BESIDE_WEIGHTS = ["config.json", INDEX, "tokenizer*", "generation_config.json", "chat_template*"]
 
 
 def model_folder(model_id: str) -> Path:
@@ -42,7 +34,8 @@ def model_folder(model_id: str) -> Path:
         return DEMO_FOLDER / "model"
     if _is_local(model_id):
         return _existing(Path(model_id).expanduser(), model_id)
-    config = _cached(model_id, "config.json")
+    _say_pin(model_id)
+    config = cached(model_id, "config.json")
     return config.parent if config and not missing_files(config.parent) else pull(model_id)
 
 
@@ -52,7 +45,8 @@ def sae_file(repo: str, path: str) -> Path:
         return _existing(DEMO_FOLDER / "sae" / path, f"{repo}/{path}")
     if _is_local(repo):
         return _existing(Path(repo).expanduser() / path, f"{repo}/{path}")
-    return _cached(repo, path) or pull_sae(repo, path)
+    _say_pin(repo)
+    return cached(repo, path) or pull_sae(repo, path)
 
 
 def sae_on_this_machine(repo: str, path: str) -> Path | None:
@@ -60,7 +54,7 @@ def sae_on_this_machine(repo: str, path: str) -> Path | None:
     if repo == DEMO or _is_local(repo):
         folder = DEMO_FOLDER / "sae" if repo == DEMO else Path(repo).expanduser()
         return folder / path if (folder / path).exists() else None
-    return _cached(repo, path)
+    return cached(repo, path)
 
 
 def revision(path: Path) -> str | None:
@@ -69,64 +63,66 @@ def revision(path: Path) -> str | None:
     return next((folder.name for folder in above if folder.parent.name == "snapshots"), None)
 
 
-def pull(model_id: str) -> Path:
-    """Download a checkpoint, or what changed of it, into the Hugging Face cache."""
-    fetch = functools.partial(huggingface_hub.snapshot_download, model_id, allow_patterns=WANTED)
-    folder = Path(_from_hub(model_id, "config.json", fetch))
-    missing = missing_files(folder)
+def go_offline() -> None:
+    """Ask the network for nothing from now on, as HF_HUB_OFFLINE=1 does."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # for libraries that are not imported yet
+    constants.HF_HUB_OFFLINE = True
+
+
+def pull(model_id: str, revision: str | None = None) -> Path:
+    """Download a checkpoint, or what changed of it, into the Hugging Face cache; `revision` becomes its pin."""
+    absent = functools.partial(_absent, model_id)
+    if constants.HF_HUB_OFFLINE:
+        return _without_network(model_id, cached(model_id, "config.json"), absent()).parent
+    check = functools.partial(_check_checkpoint, model_id)
+    return download(Wanted(model_id, "config.json", _of_checkpoint, check, absent), revision)
+
+
+def pull_sae(repo: str, path: str, revision: str | None = None) -> Path:
+    """Download one file of an SAE release into the Hugging Face cache; `revision` becomes the release's pin."""
+    if constants.HF_HUB_OFFLINE:
+        here = cached(repo, path)
+        return _without_network(repo, here, [] if here else [path])
+    return download(Wanted(repo, path, lambda files: [f for f in files if f.path == path]), revision) / path
+
+
+def _of_checkpoint(files: list[RepoFile]) -> list[RepoFile]:
+    """Config, tokenizer and weights: the one file where there is one, else every shard."""
+    weights = SINGLE if any(file.path == SINGLE for file in files) else "*.safetensors"
+    wanted = [*BESIDE_WEIGHTS, weights]
+    return [file for file in files if any(fnmatch.fnmatchcase(file.path, pattern) for pattern in wanted)]
+
+
+def _check_checkpoint(model_id: str, folder: Path, listed: set[str]) -> None:
+    """Before the weights are fetched: is the repository complete, and does its kind of model run here?"""
+    from neuroscope_jax.models import registry  # brings JAX in
+
+    weights = [SINGLE] if SINGLE in listed else weight_files(folder)
+    missing = [name for name in ("config.json", "tokenizer.json", *weights) if name not in listed]
     if missing:
         raise failure(model_id, f"it holds no {', '.join(missing)}", "choose a checkpoint with safetensors weights")
-    return folder
+    unknown = registry.unknown_family(registry.read_config(folder))
+    if unknown:
+        raise failure(model_id, f"its {unknown}", "choose a checkpoint of a supported family")
 
 
-def pull_sae(repo: str, path: str) -> Path:
-    """Download one file of an SAE release into the Hugging Face cache."""
-    return Path(_from_hub(repo, path, functools.partial(huggingface_hub.hf_hub_download, repo, path)))
+def _absent(model_id: str) -> list[str]:
+    config = cached(model_id, "config.json")
+    return missing_files(config.parent) if config else ["config.json"]
 
 
-def missing_files(folder: Path) -> list[str]:
-    """What a checkpoint folder lacks of config, tokenizer and weights; a shard named in the index counts."""
-    wanted = ["config.json", "tokenizer.json"]
-    index = folder / "model.safetensors.index.json"
-    if (folder / "model.safetensors").exists() or not index.exists():
-        wanted.append("model.safetensors")
-    else:
-        wanted += _shards(index)
-    return [name for name in wanted if not (folder / name).exists()]
+def _without_network(repo: str, here: Path | None, absent: list[str]) -> Path:
+    """What the cache has where the hub may not be asked. Raises UserError where something is absent."""
+    if here is None or absent:
+        raise offline(repo, absent)
+    logger.info("%s: here already; HF_HUB_OFFLINE is set, so the hub is not asked for anything newer", repo)
+    return here
 
 
-def _shards(index: Path) -> list[str]:
-    try:
-        return sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return []  # the file is there, and the loader says what is wrong with it
-
-
-def _from_hub(repo: str, first: str, fetch: Callable[[], T]) -> T:
-    """Ask for one file's metadata without retries, so that refusals and dead networks show at once; then `fetch`."""
-    if not sys.stderr.isatty() and constants.HF_HUB_DISABLE_PROGRESS_BARS is None:
-        disable_progress_bars()
-    try:
-        huggingface_hub.get_hf_file_metadata(huggingface_hub.hf_hub_url(repo, first), timeout=_patience())
-        return fetch()
-    except Exception as error:  # huggingface_hub raises a dozen kinds, its HTTP library and the disk some more
-        cached = _cached(repo, first)
-        absent = missing_files(cached.parent) if cached else [first]
-        raise explain(repo, absent, error) from error
-
-
-def _patience() -> float:
-    """Seconds; HF_HUB_ETAG_TIMEOUT goes first where it is set."""
-    chosen = constants.HF_HUB_ETAG_TIMEOUT
-    return PATIENCE if chosen == constants.DEFAULT_ETAG_TIMEOUT else float(chosen)
-
-
-def _cached(repo: str, file: str) -> Path | None:
-    try:
-        found = huggingface_hub.try_to_load_from_cache(repo, file)
-    except HFValidationError:  # no hub id: `pull` says so
-        return None
-    return Path(found) if isinstance(found, str) else None
+def _say_pin(repo: str) -> None:
+    pin = hub_pins.pin_of(repo)
+    if pin:
+        logger.info("%s: pinned to %s (%s)", repo, pin.commit, pin.revision)
 
 
 def _is_local(name: str) -> bool:

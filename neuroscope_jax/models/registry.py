@@ -36,11 +36,19 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def build_model(config: Mapping[str, Any], dtype: DTypeLike) -> nn.Module:
     """The module for a config.json, its weights and activations in `dtype`. Raises UserError for an unknown family."""
-    family = config.get("model_type")
-    if not isinstance(family, str) or family not in FAMILIES:
-        raise UserError(f"config.json: model_type is {family!r}; supported families: {', '.join(sorted(FAMILIES))}")
-    read, module = FAMILIES[family]
+    unknown = unknown_family(config)
+    if unknown:
+        raise UserError(unknown)
+    read, module = FAMILIES[config["model_type"]]
     return module(config=read(config), dtype=dtype)
+
+
+def unknown_family(config: Mapping[str, Any]) -> str | None:
+    """What a config.json says that no module here can run, in words; None where one can."""
+    family = config.get("model_type")
+    if isinstance(family, str) and family in FAMILIES:
+        return None
+    return f"config.json: model_type is {family!r}; supported families: {', '.join(sorted(FAMILIES))}"
 
 
 def first_blocks(model: nn.Module, count: int) -> nn.Module:

@@ -21,11 +21,11 @@ from safetensors.numpy import save_file
 
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.files import read_json, what_it_is
+from neuroscope_jax.models.hub_cache import INDEX, SINGLE
 from neuroscope_jax.models.registry import read_config
 
 Params = dict[str, Any]  # nested: module names, then "weight"
 
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DTYPES = ("F32", "BF16", "F16")
 SHOWN = 3  # keys named of each kind of misfit
 
@@ -172,7 +172,8 @@ def _entries(file: Path) -> Iterator[tuple[str, Stored]]:
                 yield key, Stored(file, tuple(entry.get_shape()), entry.get_dtype())
     except (SafetensorError, OSError) as error:
         raise UserError(
-            f"{file}: {what_it_is(file)}, expected safetensors ({error}). Delete it and fetch it again"
+            f"{file}: {what_it_is(file)}, expected safetensors ({error}). Delete it and fetch it again "
+            "(`neuroscope_jax models pull` replaces a damaged file in the cache)"
         ) from error
 
 

@@ -4,6 +4,7 @@ Not at package build: the library must match this machine's vector unit and the 
 knows neither. Like bytecode it is kept beside its source, or in the cache folder where that cannot be written.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import logging
@@ -35,7 +36,7 @@ def library(headers: str) -> ctypes.CDLL:
     compiler = _compiler()
     name = _name(compiler, headers)
     for path in (folder / name for folder in _folders()):
-        if path.exists():
+        with contextlib.suppress(Unavailable):  # absent, cut short, or where nothing may be executed: made anew
             return _load(path)
     return _load(_compile(compiler, headers, name))
 
@@ -79,7 +80,7 @@ def _compile(compiler: str, headers: str, name: str) -> Path:
             with tempfile.TemporaryDirectory(dir=folder, prefix="products-") as scratch:
                 made = Path(scratch) / name
                 _run([compiler, *FLAGS, _native(), "-isystem", headers, str(SOURCE), "-o", str(made)])
-                _load(made)  # one that cannot be loaded is not kept
+                ctypes.CDLL(str(made))  # one that cannot be loaded here is not kept
                 return made.replace(folder / name)
         except OSError:  # the next folder may be writable
             continue

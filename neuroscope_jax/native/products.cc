@@ -2,7 +2,8 @@
 //
 // For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied
 // with up to kRowsAtOnce rows of x; the others follow while it lies in the cache. The vector width is that of the machine
-// it is compiled on; only bfloat16 pairs need an intrinsic.
+// it is compiled on. Each y is the same sum in the same order however many rows there are: hence the fused multiply-add by
+// name, which compilers else choose loop by loop, and a padded last step in place of single products.
 
 #include <algorithm>
 #include <atomic>
@@ -13,8 +14,10 @@
 #include <mutex>
 #include <utility>
 
-#if defined(__AVX512BF16__)
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "xla/ffi/api/ffi.h"
@@ -24,76 +27,76 @@ namespace ffi = xla::ffi;
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int kLanes = 16;
+constexpr int kLanes = 16, kRegisters = 32;
 #elif defined(__AVX__)
-constexpr int kLanes = 8;
+constexpr int kLanes = 8, kRegisters = 16;
+#elif defined(__aarch64__)
+constexpr int kLanes = 4, kRegisters = 32;
 #else
-constexpr int kLanes = 4;
+constexpr int kLanes = 4, kRegisters = 16;
 #endif
 constexpr int kRowsAtOnce = 8;
 constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they stay in the second cache
 
-typedef float Floats __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
-typedef uint32_t Words __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
-typedef uint16_t Halves __attribute__((vector_size(2 * kLanes), aligned(2), may_alias));
+template <int kCount>
+struct Vector {
+  typedef float type __attribute__((vector_size(4 * kCount)));
+};
+using Floats = Vector<kLanes>::type;
+typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
 
 struct BFloat16 {
   uint16_t bits;
 };
 
-float as_float(float x) { return x; }
-float as_float(BFloat16 x) {
-  uint32_t bits = uint32_t{x.bits} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-Floats load(const float* p) { return *reinterpret_cast<const Floats*>(p); }
-Floats load(const BFloat16* p) {
-  Words words = __builtin_convertvector(*reinterpret_cast<const Halves*>(p), Words) << 16;
-  return reinterpret_cast<Floats>(words);
-}
-
-template <int kStep, int... i>
-Floats rotated(Floats v, std::integer_sequence<int, i...>) {
-  return __builtin_shufflevector(v, v, ((i + kStep) % kLanes)...);
-}
-
-template <int kStep = kLanes / 2>
-float sum(Floats v) {
-  if constexpr (kStep == 0) return v[0];
-  else return sum<kStep / 2>(v + rotated<kStep>(v, std::make_integer_sequence<int, kLanes>()));
-}
-
-// Operands are vectors of 32-bit words. A float32 is one; of bfloat16 a word holds two neighbours where the processor
-// multiplies pairs, else one, widened.
-#if defined(__AVX512BF16__)
-constexpr bool kPairs = true;
-#else
-constexpr bool kPairs = false;
-#endif
-
-template <typename T>
-constexpr int kPerWord = sizeof(T) == 2 && kPairs ? 2 : 1;
-
-template <typename T>
-void multiply_add(Floats& sum, Floats a, Floats b) {
-#if defined(__AVX512BF16__)
-  if constexpr (sizeof(T) == 2) {
-    sum = reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a),
-                                                    reinterpret_cast<__m512bh>(b)));
-    return;
+template <int kCount = kLanes>
+float sum(typename Vector<kCount>::type v) {
+  if constexpr (kCount == 1) {
+    return v[0];
+  } else {
+    typename Vector<kCount / 2>::type halves[2];
+    std::memcpy(halves, &v, sizeof v);
+    return sum<kCount / 2>(halves[0] + halves[1]);
   }
-#endif
-  sum += a * b;
 }
 
-// The next kLanes words of a row.
+Floats multiply_add(Floats a, Floats b, Floats sum) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, sum);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, sum);
+#elif defined(__aarch64__)
+  return vfmaq_f32(sum, a, b);
+#else
+  return a * b + sum;
+#endif
+}
+
+// Operands of a product are vectors of 32-bit words. A float32 is one; of bfloat16 a word holds two neighbours.
 template <typename T>
-Floats load_words(const T* p) {
-  if constexpr (kPerWord<T> == 2) return load(reinterpret_cast<const float*>(p));
-  else return load(p);
+constexpr int kPerWord = 4 / sizeof(T);
+
+// `count` of the next operands of a row, zeros behind them.
+template <typename T>
+Floats load(const T* p, int64_t count = kLanes * kPerWord<T>) {
+  Floats words = {};
+  std::memcpy(&words, p, count * sizeof(T));
+  return words;
+}
+
+// One half of each word as the float32 that its bits begin.
+Floats first(Floats words) { return reinterpret_cast<Floats>(reinterpret_cast<Words>(words) << 16); }
+Floats second(Floats words) { return reinterpret_cast<Floats>(reinterpret_cast<Words>(words) & 0xffff0000u); }
+
+template <typename T>
+Floats multiply_add_words(Floats a, Floats b, Floats sum) {
+  if constexpr (kPerWord<T> == 1) return multiply_add(a, b, sum);
+#if defined(__AVX512BF16__)
+  return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a),
+                                                   reinterpret_cast<__m512bh>(b)));
+#else
+  return multiply_add(second(a), second(b), multiply_add(first(a), first(b), sum));
+#endif
 }
 
 // ---- work shared among XLA's own threads -----------------------------------------------------------------------
@@ -146,7 +149,7 @@ class Crew {
 
 // Several weight rows at a time, as many as leave room for their sums: reads of one row alone do not fill the memory bus.
 template <int kRows>
-constexpr int kWeights = (kRows <= 3 ? 8 : kRows == 4 ? 6 : 4) / (kLanes == 8 ? 2 : 1);
+constexpr int kWeights = (kRows <= 3 ? 8 : kRows == 4 ? 6 : 4) / (kRegisters == 16 ? 2 : 1);
 
 template <int kRows, int kWeights, typename T>
 void dot(const T* x, const T* weight, int64_t in, int64_t out, float* y) {
@@ -155,16 +158,17 @@ void dot(const T* x, const T* weight, int64_t in, int64_t out, float* y) {
   int64_t i = 0;
   for (; i + kStep <= in; i += kStep) {
     for (int w = 0; w < kWeights; ++w) {
-      Floats of_weight = load_words(weight + w * in + i);
-      for (int r = 0; r < kRows; ++r) multiply_add<T>(sums[w][r], of_weight, load_words(x + r * in + i));
+      Floats of_weight = load(weight + w * in + i);
+      for (int r = 0; r < kRows; ++r) sums[w][r] = multiply_add_words<T>(of_weight, load(x + r * in + i), sums[w][r]);
     }
   }
+  for (int w = 0; w < kWeights && i < in; ++w) {
+    Floats of_weight = load(weight + w * in + i, in - i);
+    for (int r = 0; r < kRows; ++r)
+      sums[w][r] = multiply_add_words<T>(of_weight, load(x + r * in + i, in - i), sums[w][r]);
+  }
   for (int w = 0; w < kWeights; ++w) {
-    for (int r = 0; r < kRows; ++r) {
-      float total = sum(sums[w][r]);
-      for (int64_t j = i; j < in; ++j) total += as_float(weight[w * in + j]) * as_float(x[r * in + j]);
-      y[r * out + w] = total;
-    }
+    for (int r = 0; r < kRows; ++r) y[r * out + w] = sum(sums[w][r]);
   }
 }
 
@@ -190,7 +194,8 @@ template <typename T>
 void product(ffi::ThreadPool& pool, const T* x, const T* weight, int64_t rows, int64_t in, int64_t out, float* y) {
   if (rows == 0) return;
   int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce, group = (rows + groups - 1) / groups;
-  int64_t each = std::max<int64_t>(kRowsAtOnce, kTaskBytes / (in * sizeof(T)) / kRowsAtOnce * kRowsAtOnce);
+  int64_t fit = kTaskBytes / std::max<int64_t>(in * sizeof(T), 1);
+  int64_t each = std::max<int64_t>(fit / kRowsAtOnce * kRowsAtOnce, kRowsAtOnce);
   Crew::run(pool, (out + each - 1) / each, [=](int64_t task) {
     int64_t o = task * each, count = std::min(out - o, each);
     for (int64_t r = 0; r < rows; r += group) {

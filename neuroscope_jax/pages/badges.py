@@ -8,8 +8,8 @@ FLAGS = {
     "dead": "never fired in the corpus pass",
     "rare": f"fired fewer than {RARE} times",
     "dense": f"fires on more than {DENSE:.0%} of tokens",
-    "low confidence": f"its label scores below {LOW:.2f}",
-    "insufficient": "too few sequences to score its label",
+    "low score": f"its label scores below {LOW:.2f}",
+    "too few texts to score": "its label could not be scored",
 }
 
 
@@ -20,7 +20,7 @@ def flags(stats: FeatureStats, feature: int, detail: LabelDetail | None) -> int:
         "dead": count == 0,
         "rare": 0 < count < RARE,
         "dense": count > DENSE * stats.tokens,
-        "low confidence": score is not None and score.low_confidence,
-        "insufficient": score is not None and score.status == "insufficient",
+        "low score": score is not None and score.low_confidence,
+        "too few texts to score": score is not None and score.status == "insufficient",
     }
     return sum(1 << i for i, name in enumerate(FLAGS) if holds[name])

@@ -42,7 +42,7 @@ def report(
     Nothing in them needs a server or a network. To shade whole contexts, the model is run over them once more.
 
     Args:
-        out: folder of the report, new, empty or holding an earlier one, which is replaced
+        out: folder of the report, as in report/ (new, empty or holding an earlier one, which is replaced)
         features: only these, as in 1,2,5-9
         labels: a label file, instead of those in the cache folder
         plain: shade the firing token only, and do not run the model
@@ -94,7 +94,7 @@ def show(
     """Preview features: label and where it comes from, score, firing rate, three examples with the token marked.
 
     Args:
-        features: which, as in 4521,3022,11612
+        features: which, as in 0,5
         labels: a label file, instead of those in the cache folder
         config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
         model: hub id or local folder of a checkpoint in Hugging Face layout

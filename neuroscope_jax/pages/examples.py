@@ -5,7 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from neuroscope_jax.corpus import parquet
+from neuroscope_jax.corpus import parquet, schemas
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance
 from neuroscope_jax.files import what_it_is
@@ -39,7 +39,7 @@ class Examples:
     """Those of every feature; cheapest asked for by rising feature. Raises UserError for a file of another pass."""
 
     def __init__(self, path: Path, provenance: Provenance) -> None:
-        self._path, (self._file, made) = path, parquet.opened(path)
+        self._path, (self._file, made) = path, parquet.opened(path, schemas.examples())
         if made.run != provenance.run:
             raise UserError(
                 f"{path}: of pass {made.run}, but the statistics beside it are of pass {provenance.run}; "

@@ -24,7 +24,7 @@ def facts(known: Known, measured: Measured, per_shard: int, stamp: str, shaded: 
         "flags": [{"name": name, "meaning": meaning} for name, meaning in FLAGS.items()],
         "low": LOW,
         "neuronpedia": page and page.removesuffix("0"),
-        "control": tried and {"balanced_accuracy": tried.balanced_accuracy, "n": tried.n},
+        "control": tried and str(tried),
         "origin": list(origin(known, measured)),
     }
 
@@ -45,7 +45,7 @@ def origin(known: Known, measured: Measured) -> Iterator[tuple[str, str]]:
     yield "corpus pass", f"{measured.stats.tokens:,} tokens in {samples}; {made.made}, run {made.run}"
     yield "not counted", made.bos
     for found in known.details:
-        yield f"labels ({found.source})", _labels(found)
+        yield f"labels ({_maker(found)})", _labels(found)
     if known.file:
         yield "labels from", str(known.file)
 
@@ -54,11 +54,24 @@ def _revision(commit: str | None) -> str:
     return f" at {commit[:HASH]}" if commit else ""
 
 
+def _maker(found: LabelDetails) -> str:
+    made_here = "Claude, made here" if found.labeler else "by hand"
+    return "Neuronpedia" if found.source == "neuronpedia" else made_here
+
+
 def _labels(found: LabelDetails) -> str:
     by = f" by {found.labeler}" if found.labeler else ""
     prompt = f", prompt {found.prompt_version}" if found.prompt_version else ""
     run = f", from run {found.run}" if found.run else ""
     return f"made{by} {found.made}{prompt}{run}, neuroscope {found.version}"
+
+
+def score_notes(known: Known) -> Iterator[str]:
+    """How to read the scores; nothing where there are none."""
+    if any(detail.score for found in known.details for detail in found.features.values()):
+        yield "Score: balanced accuracy; its bar is empty at 0.5, which is chance, and full at 1."
+    if tried := control(known):
+        yield f"Control: {tried}."
 
 
 def summary(known: Known, measured: Measured, features: list[int]) -> Iterator[tuple[str, str]]:
@@ -69,13 +82,14 @@ def summary(known: Known, measured: Measured, features: list[int]) -> Iterator[t
     scores = [d.score.balanced_accuracy for d in details if d and d.score and d.score.balanced_accuracy is not None]
     yield f"{len(features):,}", "features"
     yield f"{labelled:,}", "labelled"
+    by_hand = sum(known.labels.source_of(feature) == "by hand" for feature in features)
+    if by_hand:
+        yield f"{by_hand:,}", "of them by hand"
     if scores:
         yield f"{sum(scores) / len(scores):.2f}", f"mean score of {len(scores):,}"
-        yield f"{sum(score < LOW for score in scores):,}", f"below {LOW:.2f}"
-    if (tried := control(known)) and tried.balanced_accuracy is not None:
-        yield f"{tried.balanced_accuracy:.2f}", f"with other features' labels ({tried.n:,})"
+        yield f"{sum(score < LOW for score in scores):,}", f"scored below {LOW:.2f}"
     yield f"{int((count == 0).sum()):,}", "dead"
     yield f"{int(((count > 0) & (count < RARE)).sum()):,}", "rare"
     yield f"{int((rate > DENSE).sum()):,}", "dense"
     yield f"{measured.stats.tokens:,}", "tokens"
-    yield f"{measured.stats.l0:.1f}", "active at a token"
+    yield f"{measured.stats.l0:.1f}", "features active per token"

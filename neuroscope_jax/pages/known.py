@@ -8,10 +8,18 @@ from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.corpus.output import Files
 from neuroscope_jax.features.calibration import FeatureStats, Provenance, read_stats, stats_path
 from neuroscope_jax.features.label_details import LabelDetail, LabelDetails
-from neuroscope_jax.features.labels import Labels, labels_path, load_labels, read_fitting_details, read_labels
+from neuroscope_jax.features.labels import (
+    Labels,
+    labels_of,
+    labels_path,
+    load_labels,
+    read_fitting_details,
+    read_labels,
+)
 from neuroscope_jax.features.width import width_of
 
 KEPT: tuple[Literal["autointerp", "neuronpedia"], ...] = ("autointerp", "neuronpedia")
+NAMES = {"neuronpedia": "Neuronpedia"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +51,22 @@ class Known:
         return self.labels.texts.get(feature)
 
     def source(self, feature: int) -> str | None:
-        """Where its label comes from; None where it has none."""
-        if feature not in self.labels.texts:
+        """Where its label comes from, in a word or two; None where it has none."""
+        source, detail = self.labels.source_of(feature), self.detail(feature)
+        if source == "numeric":
             return None
-        return self.file.name if self.file and not self.details else self.labels.source_of(feature)
+        if self.file and all(details.labeler is None and details.source == "autointerp" for details in self.details):
+            return self.file.name  # which nothing was ever made for here
+        if source == "autointerp":
+            return "Claude" if detail and detail.model else "made here"
+        return NAMES.get(source, source)
+
+    def source_in_full(self, feature: int) -> str | None:
+        """The same with the model that wrote it."""
+        source, detail = self.source(feature), self.detail(feature)
+        if source is None or detail is None or detail.model is None:
+            return source
+        return f"{source} ({detail.model})" + (", made here" if source == "Claude" else "")
 
     def detail(self, feature: int) -> LabelDetail | None:
         """What is known of its label, or of why it has none."""
@@ -79,5 +99,4 @@ def known(config: NeuroscopeConfig, measured: Measured | None, file: Path | None
 
 
 def _labels_of(file: Path, details: LabelDetails | None, config: NeuroscopeConfig, width: int) -> Labels:
-    source = details.source if details else "autointerp"
-    return Labels(config.sae_id, width, source, read_labels(file, width), details=details.features if details else {})
+    return labels_of(config, width, details.source if details else "autointerp", read_labels(file, width), details)

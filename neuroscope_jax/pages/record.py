@@ -37,6 +37,7 @@ def rounded(value: float) -> float:
 def record(
     stats: FeatureStats,
     feature: int,
+    source: str | None,
     detail: LabelDetail | None,
     examples: list[tuple[Example, Context]],
     texts: Texts,
@@ -49,6 +50,7 @@ def record(
         "deviation": rounded(math.sqrt(stats.activation_variance[feature])) if fired else None,
         "max": rounded(stats.max_activation[feature]) if fired else None,
         "histogram": stats.histogram[feature].tolist(),
+        "source": source,
         "label": msgspec.to_builtins(detail),
         "examples": [_example(example, context, texts) for example, context in examples],
     }

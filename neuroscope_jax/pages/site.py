@@ -32,7 +32,7 @@ HEADS = (  # of the index: column, heading, kind
     ("id", "feature", "words"),
     ("label", "label", "words"),
     ("source", "source", "words"),
-    ("confidence", "confidence", "words"),
+    ("confidence", "confidence (labeler's own)", "words"),
     ("score", "score", "figure"),
     ("rate", "firing rate", "figure"),
     ("max", "max", "figure"),
@@ -85,7 +85,8 @@ def _shards(features: list[int]) -> Iterable[list[int]]:
 
 
 def _record(known: Known, measured: Measured, feature: int, sources: Sources, texts: Texts) -> Record:
-    found = record(measured.stats, feature, known.detail(feature), sources.contexts(feature), texts)
+    detail, source = known.detail(feature), known.source_in_full(feature)
+    found = record(measured.stats, feature, source, detail, sources.contexts(feature), texts)
     if sources.logits is not None:
         scores = next(sources.logits)[1]
         found["logits"] = {
@@ -108,6 +109,7 @@ def _write_shells(folder: Path, known: Known, measured: Measured, features: list
         "stamp": stamp,
         "heads": HEADS,
         "summary": list(facts.summary(known, measured, features)),
+        "score_notes": list(facts.score_notes(known)),
         "origin": list(facts.origin(known, measured)),
     }
     for page in PAGES:

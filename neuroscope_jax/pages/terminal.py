@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from neuroscope_jax.features.label_details import LabelDetail, Score
+from neuroscope_jax.features.label_details import LOW, LabelDetail, Score
 from neuroscope_jax.pages.examples import Example, Examples
 from neuroscope_jax.pages.known import Known, Measured
 
@@ -45,8 +45,8 @@ def _block(known: Known, feature: int, examples: Examples | None, marked: str) -
     detail, label = known.detail(feature), known.label(feature)
     yield f"{feature}  {readable(label or known.labels.text(feature))}"
     yield _line("source", _source(known, feature, detail))
-    if detail and detail.confidence:
-        yield _line("confidence", detail.confidence)
+    if label and detail and detail.confidence:
+        yield _line("confidence", f"{detail.confidence} (labeler's own)")
     yield _line("score", _score(detail.score if detail else None))
     yield _line("firing rate", _rate(known.measured, feature))
     yield from _examples(feature, examples, marked)
@@ -57,24 +57,33 @@ def _line(name: str, value: str) -> str:
 
 
 def _source(known: Known, feature: int, detail: LabelDetail | None) -> str:
-    source = known.source(feature)
-    if source is None:
-        reason = f"its label scored too low: {detail.label}" if detail and detail.replaced else detail and detail.reason
-        return "none" + (f": {readable(reason)}" if reason else "")
-    by = [part for part in (detail.model, detail.date) if part] if detail else []
-    return readable(", ".join([source, *by]))
+    source = known.source_in_full(feature)
+    if source is not None:
+        return readable(f"{source}, {detail.date}" if detail and detail.date else source)
+    if detail and detail.replaced:
+        return f"none; {readable(dropped(detail))}"
+    return f"none: {readable(detail.reason)}" if detail and detail.reason else "none"
+
+
+def dropped(detail: LabelDetail) -> str:
+    """What became of a label that was taken out of the labels file."""
+    accuracy = detail.score.balanced_accuracy if detail.score else None
+    why = "" if accuracy is None else f" (score {accuracy:.2f}, below {LOW:.2f})"
+    return f"label dropped{why}: '{detail.label}'"
 
 
 def _score(score: Score | None) -> str:
     if score is None:
         return "not scored"
-    had = f"{score.n_active} active and {score.n_silent} silent sequences"
-    if score.status == "insufficient" or score.balanced_accuracy is None:
-        return f"none, too few sequences: {had}"
-    parts = f"{score.tpr:.2f} of the active and {score.tnr:.2f} of the silent recognised; {had}, judge {score.judge}"
-    low = ", LOW CONFIDENCE" if score.low_confidence else ""
+    if score.balanced_accuracy is None or score.tpr is None or score.tnr is None:
+        return f"too few texts to score: {score.n_active} where it fires, {score.n_silent} where it does not"
+    low = ", low score" if score.low_confidence else ""
     error = "" if score.standard_error is None else f" ± {score.standard_error:.2f}"
-    return f"{score.balanced_accuracy:.2f}{error}{low} ({readable(parts)})"
+    recognised = (
+        f"{readable(score.judge)} recognised {100 * score.tpr:.0f} % of the texts where it fires and "
+        f"{100 * score.tnr:.0f} % of those where it does not"
+    )
+    return f"{score.balanced_accuracy:.2f}{error}{low}; {recognised}"
 
 
 def _rate(measured: Measured | None, feature: int) -> str:

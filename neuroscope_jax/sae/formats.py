@@ -1,6 +1,7 @@
-"""Readers of SAE files, two functions a format, and the registry that picks them.
+"""Readers of SAE files, three functions a format, and the registry that picks them.
 
-Adding a format: write `read_…(path) -> EncoderWeights` and `…_decoder_rows(path, features)`, and its line in READERS.
+Adding a format: write `read_…(path) -> EncoderWeights`, `…_decoder_rows(path, features)` and `…_width(path)`, and its
+line in READERS.
 """
 
 import contextlib
@@ -66,6 +67,11 @@ def decoder_rows(path: Path, features: Sequence[int]) -> Float[np.ndarray, "n d_
     return _format(path).decoder_rows(path, features)
 
 
+def width_of_file(path: Path) -> int:
+    """Features of an SAE file, which is not read for it. Raises UserError for an unknown format or a broken file."""
+    return _format(path).width(path)
+
+
 def read_gemma_scope(path: Path) -> EncoderWeights:
     """Gemma Scope's params.npz: W_enc, W_dec, b_enc, b_dec, threshold. Takes raw residuals (its paper, App. A)."""
     with _gemma_scope(path) as (archive, _):
@@ -87,15 +93,28 @@ def gemma_scope_decoder_rows(path: Path, features: Sequence[int]) -> Float[np.nd
     return rows
 
 
+def gemma_scope_width(path: Path) -> int:
+    """That of params.npz, from the header of its smallest array that tells."""
+    with _archive(path) as archive:
+        if "b_enc.npy" not in archive.namelist():
+            raise UserError(f"{path}: no b_enc in it; found {', '.join(archive.namelist()) or 'nothing'}")
+        with archive.open("b_enc.npy") as member:
+            shape = _header(member).shape
+    if len(shape) != 1:
+        raise UserError(f"{path}: b_enc is {_shape(shape)}, expected [d_sae]")
+    return int(shape[0])
+
+
 class Format(NamedTuple):
     """What can be read from a file of one format."""
 
     encoder: Callable[[Path], EncoderWeights]
     decoder_rows: Callable[[Path, Sequence[int]], Float[np.ndarray, "n d_in"]]
+    width: Callable[[Path], int]
 
 
 READERS = {
-    ".npz": Format(read_gemma_scope, gemma_scope_decoder_rows),
+    ".npz": Format(read_gemma_scope, gemma_scope_decoder_rows, gemma_scope_width),
 }
 
 PIECE = 4 << 20  # bytes of a matrix held at a time while a few of its rows are read
@@ -129,18 +148,28 @@ class _Header(NamedTuple):
 @contextlib.contextmanager
 def _gemma_scope(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, _Header]]]:
     """The archive and the headers of what is in it, checked. Raises UserError for damage met in the body too."""
+    with _archive(path) as archive:
+        headers = {}
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                headers[name.removesuffix(".npy")] = _header(member)
+        _check_headers(path, headers)
+        yield archive, headers
+
+
+@contextlib.contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The open archive. Raises UserError for damage met in the body too."""
     try:
         with zipfile.ZipFile(path) as archive:
-            headers = {}
-            for name in archive.namelist():
-                with archive.open(name) as member:
-                    headers[name.removesuffix(".npy")] = _header(member)
-            _check_headers(path, headers)
-            yield archive, headers
+            yield archive
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such SAE file; check --sae-path or --sae-local-path") from error
     except (*DAMAGE, OSError) as error:
-        raise UserError(f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz; download it again") from error
+        raise UserError(
+            f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz; download it again "
+            "(`neuroscope_jax sae pull` replaces a damaged file in the cache)"
+        ) from error
 
 
 def _header(member: _Member) -> _Header:
@@ -154,22 +183,27 @@ def _check_headers(path: Path, headers: dict[str, _Header]) -> None:
     missing = [name for name in wanted if name not in headers]
     if missing:
         raise UserError(f"{path}: no {', '.join(missing)} in it; found {', '.join(headers) or 'nothing'}")
-    if len(headers["W_enc"].shape) != 2:
-        raise UserError(f"{path}: W_enc is {_shape(headers['W_enc'].shape)}, expected [d_in, d_sae]")
-    d_in, d_sae = headers["W_enc"].shape
-    shapes = {
-        "W_enc": (d_in, d_sae),
-        "W_dec": (d_sae, d_in),
-        "b_enc": (d_sae,),
-        "b_dec": (d_in,),
-        "threshold": (d_sae,),
-    }
+    biases = {name: headers[name].shape for name in ("b_enc", "b_dec")}
+    for name, shape in biases.items():
+        if len(shape) != 1:
+            raise UserError(f"{path}: {name} is {_shape(shape)}, expected one dimension")
+    (d_sae,), (d_in,) = biases.values()
+    expected = {"W_enc": (d_in, d_sae), "W_dec": (d_sae, d_in), "threshold": (d_sae,)}
+    for name, shape in expected.items():
+        _check_shape(path, name, headers[name].shape, shape)
     for name in wanted:
-        shape, _, dtype = headers[name]
-        if shape != shapes[name]:
-            raise UserError(f"{path}: {name} is {_shape(shape)}, expected {_shape(shapes[name])} from W_enc and d_sae")
-        if dtype.kind != "f":
-            raise UserError(f"{path}: {name} is {dtype}, expected floating-point numbers")
+        if headers[name].dtype.kind != "f":
+            raise UserError(f"{path}: {name} is {headers[name].dtype}, expected floating-point numbers")
+
+
+def _check_shape(path: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if found == expected:
+        return
+    turned = ": it is transposed" if found == expected[::-1] else ""
+    raise UserError(
+        f"{path}: {name} is {_shape(found)}, expected {_shape(expected)} by the lengths of b_enc and b_dec{turned}; "
+        "choose a file in Gemma Scope's layout"
+    )
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:

@@ -25,7 +25,17 @@ def answered(label: str, confidence: str = "high", pattern: str = "They greet.")
         ("let me know", "let me know"),
         ("next: a city after its country", "next: a city after its country"),
         (" ".join(["word"] * 14), " ".join(["word"] * 14)),
-        ("'", "'"),
+        ("family emoji 👩‍❤️‍👨 in chats", "family emoji 👩‍❤️‍👨 in chats"),
+        ("👨‍👩‍👧", "👨‍👩‍👧"),
+        ("می‌خواهم in Persian", "می‌خواهم in Persian"),
+        ("क्षत्रिय and नहीं", "क्षत्रिय and नहीं"),
+        ("Tiếng Việt, decomposed: Việt", "Tiếng Việt, decomposed: Việt"),
+        ("9/11", "9/11"),
+        ("the year 2024", "the year 2024"),
+        ("[[wiki links]] and [citation needed]", "[[wiki links]] and [citation needed]"),
+        ("next: {", "next: {"),
+        ("feature 12 of a list of features", "feature 12 of a list of features"),
+        ("x" * 100, "x" * 100),
     ],
 )
 def test_good_labels_are_kept_and_trimmed(label: str, shown: str) -> None:
@@ -53,6 +63,29 @@ def test_good_labels_are_kept_and_trimmed(label: str, shown: str) -> None:
         ("Looking at the examples, greetings", "is reasoning"),
         ("Unclear.", "says nothing"),
         ("no clear pattern", "says nothing"),
+        ("feature_12", "says nothing"),
+        ("Feature 12", "says nothing"),
+        ("neuron #7", "says nothing"),
+        ("-", "holds no word"),
+        ("'", "holds no word"),
+        ("…", "holds no word"),
+        ("123", "holds no word"),
+        ("1,234.5", "holds no word"),
+        ("12%", "holds no word"),
+        ('{"label": "greeting"}', "is JSON"),
+        ('{ "label": "gree', "is JSON"),
+        ('["greeting", "salutation"]', "is JSON"),
+        ('"label": "greeting"', "is JSON"),
+        ("x" * 101, "has 101 characters, expected at most 100"),
+        ("\u3164", "characters that cannot be shown"),
+        ("greeting\u2800\u2800", "characters that cannot be shown"),
+        ("greet\u200bing", "characters that cannot be shown"),
+        ("greet\u200d\u200ding", "characters that cannot be shown"),
+        ("greeting\u200d", "characters that cannot be shown"),
+        ("greet\ufe0f\ufe0fing", "characters that cannot be shown"),
+        ("greet\U000e0101ing", "characters that cannot be shown"),
+        ("gre\u202eeting", "characters that cannot be shown"),
+        ("gre" + "\u0301" * 5 + "eting", "characters that cannot be shown"),
     ],
 )
 def test_bad_labels_are_refused_in_words(label: str, fault: str) -> None:
@@ -67,3 +100,10 @@ def test_confidence_is_one_of_three() -> None:
 
 def test_the_pattern_is_put_on_one_line() -> None:
     assert answered("greeting", "low", " They\n greet \x1b. ") == Description("greeting", "low", "They greet [U+001B].")
+
+
+def test_a_long_pattern_is_cut() -> None:
+    found = answered("greeting", pattern="x" * 401)
+    assert isinstance(found, Description)
+    assert found.pattern == "x" * 399 + "…"
+    assert answered("greeting", pattern="x" * 400) == Description("greeting", "high", "x" * 400)

@@ -251,5 +251,27 @@ def test_a_batch_that_is_refused_ends_the_run(
 def test_a_batch_without_any_answer_ends_the_run(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     with served(monkeypatch) as server:
         server.batches.outcomes = {key(feature): "errored" for feature in range(25)}
-        with pytest.raises(UserError, match="none of its 25 questions"):
+        with pytest.raises(UserError, match=r"none of its 25 questions.*invalid_request_error \(too long\)"):
             asked(questions(25), path, batches.ask)
+
+
+def test_results_nested_beyond_reading_are_told(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    with served(monkeypatch) as server:
+        server.batches.results_reply = stand_in.Reply(b'{"a":' * 100_000)
+        with pytest.raises(UserError, match="the results cannot be read"):
+            asked(questions(3), path, batches.ask)
+
+
+def test_errors_are_told_without_what_a_terminal_obeys(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    with served(monkeypatch) as server:
+        server.batches.outcomes = {key(0): "odd\x1b[2J", key(1): "errored"}
+        answers, _ = asked(questions(3), path, batches.ask)
+    assert answers[0].failure == "odd[U+001B][2J"
+
+
+def test_a_batch_with_an_odd_name_is_not_the_apis(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    with served(monkeypatch) as server:
+        batch = server.batches._batch
+        monkeypatch.setattr(server.batches, "_batch", lambda name, url: batch(name, url) | {"id": "b\x1b[2J"})
+        with pytest.raises(UserError, match="takes no message batch now"):
+            asked(questions(3), path, batches.ask)

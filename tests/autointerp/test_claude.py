@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from neuroscope_jax.errors import UserError
 from tests.autointerp import stand_in
 from tests.autointerp.asking import KEY, MODEL, asked, question, questions, served, settings
 
+DEEP = "not JSON: expected plain values"
+CLEAR = "[U+001B][2J[U+202E]"  # the screen, for a terminal that gets it as it is
 SECRETS = (KEY, "the private text")
 
 
@@ -133,6 +136,18 @@ def test_passing_trouble_is_retried(
         (stand_in.Reply(b'{"hello": 1}'), "not a message of the API", True),
         (stand_in.Reply(b"\xff\xfe"), "broken JSON", True),
         (stand_in.hang(), "timeout", True),
+        (stand_in.Reply(b'{"a":' * 100_000), "broken JSON", True),
+        (stand_in.message('{"label": {"a": 1}, "confidence": "low", "found": true}'), DEEP, False),
+        (stand_in.message('{"a":' * 100_000), "not JSON", False),
+        (stand_in.message("{}", "odd\x1b[31m"), "stopped: odd[U+001B][31m", False),
+        (stand_in.message("{}", tokens=(-5, 20)), "usage out of range", True),
+        (stand_in.message("{}", tokens=(5, 10**15)), "usage out of range", True),
+        (
+            stand_in.error(400, "odd\x1b[2J\u202e", "\x1b]0;x\x07 \ud800"),
+            f"400 odd{CLEAR} ([U+001B]]0;x[U+0007] ?)",
+            True,
+        ),
+        (stand_in.error(400, KEY, "no"), "400 … (no)", True),
         (stand_in.error(400, "invalid_request_error", "too long"), "400 invalid_request_error (too long)", True),
         (
             stand_in.error(400, "invalid_request_error", f"no: {question(1).prompt} with {KEY}"),
@@ -271,9 +286,9 @@ def test_equal_questions_are_paid_for_once(monkeypatch: pytest.MonkeyPatch, path
 def test_the_budget_stops_a_run_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     cost = (100 * 1 + 20 * 5) / 1e6
     with served(monkeypatch) as server:
-        with pytest.raises(UserError, match="--max-usd"):
-            asked(questions(20), path, max_usd=5.5 * cost, concurrency=2)
-        assert 6 <= server.requests <= 7  # one more may have been in flight
+        with pytest.raises(UserError, match="--max-usd.*the next call would pass it"):
+            asked(questions(20), path, max_usd=5.5 * cost, concurrency=20)
+        assert server.requests == 5
         sent = server.requests
         _, usage = asked(questions(20), path)
     assert usage.known == sent
@@ -378,6 +393,9 @@ def test_tokens_are_counted_by_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
         (stand_in.error(401, "authentication_error"), "ANTHROPIC_API_KEY"),
         (stand_in.error(400, "invalid_request_error", "too long"), "could not be counted.*too long"),
         (stand_in.html(), "ANTHROPIC_BASE_URL"),
+        (stand_in.Reply(b'{"a":' * 100_000), "ANTHROPIC_BASE_URL"),
+        (stand_in.Reply(b'{"input_tokens": -1}'), "ANTHROPIC_BASE_URL"),
+        (stand_in.Reply(b'{"input_tokens": 1000000000000}'), "ANTHROPIC_BASE_URL"),
         (stand_in.hang(), "no connection"),
     ],
 )
@@ -386,3 +404,49 @@ def test_tokens_that_cannot_be_counted(monkeypatch: pytest.MonkeyPatch, reply: s
         server.count_reply = reply
         with pytest.raises(UserError, match=words):
             claude.count_tokens(questions(1), settings(timeout=0.1, max_retries=0))
+
+
+def test_no_message_of_the_api_reaches_the_terminal_as_it_is(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    reply = stand_in.error(401, "authentication\x1b[31m", "\x1b[2J\u202e no key")
+    with served(monkeypatch, lambda request: reply), pytest.raises(UserError) as caught:
+        asked(questions(1), path)
+    assert f"401 authentication[U+001B][31m ({CLEAR} no key)" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_calls_in_flight_count_for_the_budget(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """None of the twenty is answered while the others are sent, yet no more are sent than may be paid."""
+    cost = (100 * 1 + 20 * 5) / 1e6
+    with served(monkeypatch, lambda request: stand_in.answer(stand_in.fitting(request), delay=0.05)) as server:
+        with pytest.raises(UserError, match="--max-usd"):
+            asked(questions(40), path, max_usd=10 * cost, concurrency=20)
+        assert server.requests <= 10
+        assert server.most_in_flight < 10
+        answers, _ = asked(questions(40), path, max_usd=100 * cost, concurrency=20)
+    assert len(answers) == 40
+
+
+def test_what_earlier_rounds_spent_is_not_there_again(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    with served(monkeypatch) as server, pytest.raises(UserError, match=r"--max-usd 1 is spent \(\$1.50, more than was"):
+        asked(questions(1), path, max_usd=1.0, spent=1.5)
+    assert server.requests == 0
+
+
+def test_waiting_is_told_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(monkeypatch, First(*[stand_in.overloaded()] * 3)):
+        asked(questions(20), path)
+    (told,) = [r.getMessage() for r in caplog.records if r.name == client.logger.name]
+    assert re.fullmatch(
+        r"\d+ tries of calls were repeated \(cut off, not answered, a busy server\); still trying", told
+    )
+    assert not any(secret in told for secret in SECRETS)
+
+
+def test_passing_trouble_is_not_worth_a_line(
+    monkeypatch: pytest.MonkeyPatch, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(monkeypatch, First(stand_in.overloaded())):
+        asked(questions(20), path)
+    assert client.logger.name not in {record.name for record in caplog.records}

@@ -85,13 +85,13 @@ def test_answers_find_their_sequences_in_any_order() -> None:
 
 @pytest.fixture(scope="module")
 def judge(demo_config: NeuroscopeConfig, tokenizer: ChatTokenizer) -> Judge:
-    """Knows the truth about "feature 12": runs the model and its SAE on the texts it is shown."""
+    """Knows the truth about "topic 12": runs the model and its SAE on the texts it is shown."""
     model, params, sae = setup.find(demo_config).load(local_mesh())
     activations = jax.jit(lambda ids: sae.encode(residual_after(model, params, ids)))
     control = list(tokenizer.control_ids)
 
     def judge(question: Question) -> Answer:
-        feature = int(re.search(r"Name: feature (\d+)\n", question.prompt)[1])
+        feature = int(re.search(r"Name: topic (\d+)\n", question.prompt)[1])
         texts = asked(question)
         rows = [[tokenizer.bos_id, *tokenizer.encode_documents([t.replace(NEWLINE, "\n")])[0]] for t in texts.values()]
         ids = np.full((10, LONGEST), tokenizer.bos_id, np.int32)
@@ -114,9 +114,9 @@ def test_label_scoring_detection(demo_evidence: Evidence, tokenizer: ChatTokeniz
         answers = [judge(question) for question in detection_questions(feature, label, found)]
         return scored(found, predictions(found, answers), "scripted").balanced_accuracy
 
-    true = [score(feature, f"feature {feature}") for feature in drawn]
+    true = [score(feature, f"topic {feature}") for feature in drawn]
     others = [*list(drawn)[1:], next(iter(drawn))]
-    shuffled = [score(feature, f"feature {other}") for feature, other in zip(drawn, others, strict=True)]
+    shuffled = [score(feature, f"topic {other}") for feature, other in zip(drawn, others, strict=True)]
     # Not 1: the judge reads what is left of a text's context only, so that some tokens look other than they did.
     assert np.mean(true) > 0.8
     assert np.mean(np.array(true) > 0.7) >= 0.75

@@ -154,3 +154,16 @@ def test_windows_of_fewer_features_are_refused(files: Files, tokenizer: ChatToke
 def test_evidence_is_of_the_statistics_beside_it(demo_evidence: Evidence) -> None:
     assert demo_evidence.provenance.pair.width == demo_evidence.stats.width == 2048
     assert dataclasses.asdict(demo_evidence.provenance.pair)["layer"] == 3
+
+
+@pytest.mark.parametrize("name", ["examples", "windows"])
+def test_another_file_of_the_pass_under_this_name_is_told(
+    demo_pass: Files, tokenizer: ChatTokenizer, tmp_path: Path, name: str
+) -> None:
+    files = Files(tmp_path / demo_pass.stats.name)
+    for path in demo_pass.all():
+        shutil.copy(path, tmp_path)
+    shutil.copy(demo_pass.passages, getattr(files, name))
+    with pytest.raises(UserError, match=f"_{name}.parquet: lacks .*calibrate run") as caught:
+        Evidence(files, tokenizer).pool  # noqa: B018
+    assert ("fired" if name == "windows" else "feature, kind") in str(caught.value)

@@ -1,5 +1,6 @@
 """`labels generate` on the demo pair against the stand-in: what is asked, written, kept and said."""
 
+import collections
 import json
 import re
 from pathlib import Path
@@ -54,10 +55,10 @@ def test_labels_come_from_the_examples_of_their_feature(
     dead = int(np.flatnonzero(demo_evidence.stats.count == 0)[0])
     thin = next(f for f in demo_evidence.features() if len(demo_evidence.of(f).top) < FEWEST)
     labelled = sorted(asked.values())[:30]
-    with served(monkeypatch, script(lambda prompt: f"feature {asked[prompt]}")) as server:
+    with served(monkeypatch, script(lambda prompt: f"topic {asked[prompt]}")) as server:
         out = done("generate", "--features", numbers([thin, dead, *labelled]))
         assert server.requests == len(labelled)
-    assert demo.labels() == {feature: f"feature {feature}" for feature in labelled}
+    assert demo.labels() == {feature: f"topic {feature}" for feature in labelled}
     details = demo.details
     run, tokens = demo_evidence.provenance.run, demo_evidence.stats.tokens
     assert (details.labeler, details.run, details.source) == (MODEL, run, "autointerp")
@@ -93,11 +94,11 @@ def test_a_judge_that_knows_the_truth_tells_labels_from_shuffled_ones(
     judge = truthful(demo.config, tokenizer)
     features = scorable[:8]
     others = dict(zip(features, [*features[1:], features[0]], strict=True))
-    with served(monkeypatch, script(lambda prompt: f"feature {asked[prompt]}", judge)):
+    with served(monkeypatch, script(lambda prompt: f"topic {asked[prompt]}", judge)):
         out = done("generate", "--features", numbers(features), "--score")
         true = demo.details
         shuffled = demo.cache / "shuffled.json"
-        shuffled.write_text(json.dumps({f: f"feature {other}" for f, other in others.items()}))
+        shuffled.write_text(json.dumps({f: f"topic {other}" for f, other in others.items()}))
         out_shuffled = done("score", "--labels", str(shuffled))
     mean = np.mean([true.features[f].score.balanced_accuracy for f in features])
     assert mean > 0.7
@@ -130,7 +131,7 @@ def test_failures_of_single_features_are_listed_by_kind(
     assert "failed: 7\n" in out
     assert f"\n  2 refusal: {features[0]}, {features[6]}\n" in out
     assert f"\n  1 cut off: {features[1]}\n" in out
-    assert f"\n  1 wrong keys: {features[3]}\n" in out
+    assert f"\n  1 wrong keys: {features[3]}\n    the first: pattern, confidence missing\n" in out
     assert f"\n  1 label speaks of the feature, not of what it stands for: {features[4]}\n" in out
 
 
@@ -178,7 +179,17 @@ def test_a_dry_run_needs_no_key_and_sends_nothing(demo: Demo, asked: Labels, mon
     assert len(asked) < int(calls) < 8.5 * len(asked)
     assert float(dollars) > 0
     assert next(iter(asked)) in out
-    assert not demo.path.exists()
+    assert not demo.path.parent.exists()
+
+
+def test_a_dry_run_leaves_nothing_behind(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(monkeypatch):
+        before = sorted(tmp_path.rglob("*"))
+        done("generate", "--features", "0-3", "--dry-run", "--output", str(tmp_path / "new" / "mine.json"))
+        assert sorted(tmp_path.rglob("*")) == before
+        assert "expected a name that ends in .json" in refused(
+            "generate", "--features", "0-3", "--dry-run", "--output", str(tmp_path / "new" / "mine.txt")
+        )
 
 
 def test_the_estimate_is_what_is_asked(
@@ -202,6 +213,7 @@ def test_a_run_over_the_budget_ends_before_the_first_call(
         assert server.requests == 0
         assert not server.batches.sent
     assert line.startswith("--max-usd 0.01: this run is estimated at ")
+    assert "$0.01 " not in line
     assert ("--batch" in line) == (more == [])
     assert not demo.path.exists()
 
@@ -330,3 +342,65 @@ def test_the_log_tells_which_pass_is_used_and_what_it_will_cost(
     told = [record.getMessage() for record in caplog.records if record.name.startswith("neuroscope_jax.autointerp")]
     assert told[0].startswith(f"reusing the corpus pass at {demo.files.stats}: 300 samples of demo, seed 0, made ")
     assert re.match(r"estimate: \d calls .*\(tokens counted by the Anthropic API\)$", told[1])
+
+
+EMPTY = stand_in.Reply(b"")
+REFUSED = stand_in.error(400, "invalid_request_error", "no such\x1b[2J setting")
+
+
+@pytest.mark.parametrize("reply", [EMPTY, REFUSED])
+@pytest.mark.parametrize("more", [[], ["--batch"]])
+def test_labels_are_not_lost_to_a_run_without_answers(
+    demo: Demo, asked: Labels, reply: stand_in.Reply, more: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = sorted(asked.values())[:4]
+    with served(monkeypatch, script(lambda prompt: f"first {asked[prompt]}")) as server:
+        done("generate", "--features", numbers(features))
+        before, details = demo.labels(), demo.details.features
+        server.script = lambda request: reply
+        server.batches.outcomes = collections.defaultdict(lambda: "errored")
+        status, out, err = run("generate", "--features", numbers(features), "--examples-per-feature", "10", *more)
+    assert (demo.labels(), demo.details.features) == (before, details)
+    assert status == 1
+    assert err.startswith("no question for labels got an answer of the model, the causes are above; earlier labels")
+    assert "labelled: 0 of 4 features" in out
+    assert "kept: 4 earlier labels, where the new one failed\n" in out
+    if reply is REFUSED and not more:
+        assert f"  4 400 invalid_request_error: {', '.join(map(str, features))}\n" in out
+        assert "    the first: (no such[U+001B][2J setting)\n" in out
+    assert "\x1b" not in out + err
+
+
+def test_one_failure_keeps_the_earlier_label_and_is_no_error(
+    demo: Demo, asked: Labels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = sorted(asked.values())[:2]
+    with served(monkeypatch, script(lambda prompt: f"first {asked[prompt]}")) as server:
+        done("generate", "--features", numbers([one, two]))
+        server.script = script(lambda prompt: {one: stand_in.refusal(), two: "second"}[asked[prompt]])
+        out = done("generate", "--features", numbers([one, two]), "--labeler", "claude-sonnet-5-5")
+    assert demo.labels() == {one: f"first {one}", two: "second"}
+    assert "kept: 1 earlier label, where the new one failed\n" in out
+
+
+def test_labels_of_a_lost_file_come_back_from_its_details(
+    demo: Demo, asked: Labels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = sorted(asked.values())[:6]
+    with served(monkeypatch, script(lambda prompt: f"first {asked[prompt]}")):
+        done("generate", "--features", numbers(features))
+        before = demo.labels()
+        demo.path.unlink()
+        done("generate", "--features", numbers(features[:3]))
+    assert demo.labels() == before
+
+
+def test_a_budget_that_was_passed_is_told(demo: Demo, asked: Labels, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dear(request: stand_in.Request) -> stand_in.Reply:
+        fields = {"pattern": "they share it", "label": "greeting", "confidence": "low"}
+        return stand_in.message(json.dumps(fields), tokens=(1_000_000, 20))
+
+    with served(monkeypatch, dear):
+        out = done("generate", "--features", str(min(asked.values())), "--max-usd", "0.5")
+    assert "1 call, 0 answers known before" in out
+    assert "--max-usd 0.5 was passed: $1.00 spent\n" in out

@@ -57,7 +57,7 @@ def test_the_key_is_of_all_that_decides_the_answer() -> None:
     assert type(one)(**{**vars(one), "feature": 5, "part": "score:1"}).key(MODEL) == one.key(MODEL)
 
 
-@pytest.mark.parametrize("left", [1, 30, -1])
+@pytest.mark.parametrize("left", [1, 30, -2])
 def test_a_torn_last_line_is_cut_off(path: Path, left: int) -> None:
     with Journal(path) as journal:
         journal.add(answer(0))
@@ -153,3 +153,54 @@ def test_memory_does_not_hold_the_answers(path: Path, monkeypatch: pytest.Monkey
         held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 40e6 * lines / 150_000
+
+
+def test_a_last_answer_without_its_newline_is_kept(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.add(answer(0))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with Journal(path) as journal:
+        assert found(journal, 0) == answer(0)
+        journal.add(answer(1))
+    assert path.read_bytes().startswith(whole)
+    with Journal(path) as journal:
+        assert [found(journal, feature) for feature in range(2)] == [answer(0), answer(1)]
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [b"notes of mine", b'{"hello": 1}', b'{"key": "x"}', b'{"x":' * 300_000, b'{"x":' * 300_000 + b"\n", b"[1, 2]"],
+    ids=["text", "object", "key", "deep", "deep line", "list"],
+)
+def test_a_file_of_something_else_is_refused_and_left_as_it_is(path: Path, foreign: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(foreign)
+    with pytest.raises(UserError, match="answers.jsonl: line 1 is not an answer"), Journal(path):
+        pass
+    assert path.read_bytes() == foreign
+
+
+def test_what_a_power_cut_leaves_is_cut_off(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.add(answer(0))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"\0" * 100)
+    with Journal(path) as journal:
+        assert found(journal, 0) == answer(0)
+    assert path.read_bytes() == whole
+
+
+def test_a_reader_changes_nothing(path: Path) -> None:
+    with Journal(path, read_only=True) as journal:
+        assert found(journal, 0) is None
+    assert not path.parent.exists()
+    with Journal(path) as journal:
+        journal.add(answer(0))
+        with Journal(path, read_only=True) as reader:
+            assert found(reader, 0) == answer(0)
+    torn = path.read_bytes() + b'{"key":"'
+    path.write_bytes(torn)
+    with Journal(path, read_only=True) as journal:
+        assert found(journal, 0) == answer(0)
+    assert path.read_bytes() == torn

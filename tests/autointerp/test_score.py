@@ -27,7 +27,7 @@ from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import DEMO_FOLDER
 from tests.autointerp import stand_in
 from tests.autointerp.asking import MODEL, served
-from tests.autointerp.commanding import Demo, done, refused, script
+from tests.autointerp.commanding import Demo, done, refused, run, script
 
 
 @pytest.fixture
@@ -70,10 +70,11 @@ def finding(*labels: str) -> stand_in.Script:
 def test_a_file_written_by_hand_gets_scores_beside_it(
     by_hand: Path, drawn: dict[int, int], dead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    before = by_hand.read_bytes()
     with served(monkeypatch, finding(f"label {min(drawn)}")) as server:
         out = done("score", "--labels", str(by_hand))
-    labels = {int(index): label for index, label in json.loads(by_hand.read_text()).items()}
-    assert labels == {feature: f"label {feature}" for feature in drawn} | {dead: "vague"}
+    assert by_hand.read_bytes() == before
+    assert f"written:\n{details_path(by_hand)}\n" in out
     details = read_details(details_path(by_hand))
     assert (details.labeler, details.prompt_version, details.run) == (None, None, None)
     scores = {feature: details.features[feature].score for feature in drawn}
@@ -131,12 +132,12 @@ def test_fetched_labels_stay_fetched_labels(demo: Demo, drawn: dict[int, int], m
 def test_flagged_labels_leave_the_file(by_hand: Path, drawn: dict[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     with served(monkeypatch, finding()) as server:
         done("score", "--labels", str(by_hand))
-        assert len(json.loads(by_hand.read_text())) == len(drawn) + 1
+        assert len(json.loads(by_hand.read_text())) == len(drawn) + 2
         first = server.requests
         out = done("score", "--labels", str(by_hand), "--replace-flagged")
         assert server.requests == first
     assert f"{len(drawn)} of them replaced" in out
-    assert list(json.loads(by_hand.read_text()).values()) == ["vague"]
+    assert list(json.loads(by_hand.read_text()).values()) == ["vague", ""]
     details = read_details(details_path(by_hand))
     assert all(details.features[f].replaced and details.features[f].label for f in drawn)
 
@@ -154,12 +155,16 @@ def test_answers_that_fail_are_counted_not_scored(
     assert "sequences without an answer: 10" in out
 
 
-def test_a_dry_run_shows_a_question_and_sends_nothing(by_hand: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_shows_a_question_and_leaves_nothing(
+    demo: Demo, by_hand: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(monkeypatch) as server:
         monkeypatch.delenv("ANTHROPIC_API_KEY")
         out = done("score", "--labels", str(by_hand), "--dry-run")
         assert not server.headers
     assert "Name: label " in out
+    assert not (demo.cache / "labels").exists()
+    assert {path.name for path in by_hand.parent.iterdir()} == {by_hand.name, demo.cache.name}
     assert not details_path(by_hand).exists()
 
 
@@ -211,3 +216,32 @@ def test_labels_of_another_pass_may_have_seen_the_texts(
         done("score", "--labels", str(by_hand), "--features", "0-2")
     assert "made from pass another" in caplog.text
     assert "may have seen" in caplog.text
+
+
+def test_texts_that_stay_are_not_touched(
+    by_hand: Path, drawn: dict[int, int], dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flagged = min(drawn)
+    by_hand.write_text(f'{{"{dead}": " caf\\u00e9 \\/ ", "2000": "", "{flagged}": "label"}}')
+    with served(monkeypatch, finding()):
+        done("score", "--labels", str(by_hand), "--replace-flagged")
+    text = by_hand.read_text()
+    assert f'"{dead}": " caf\\u00e9 \\/ "' in text
+    assert list(json.loads(text)) == [str(dead), "2000"]
+
+
+def test_scores_are_not_lost_to_a_run_without_answers(
+    by_hand: Path, drawn: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feature = min(drawn)
+    words = ("score", "--labels", str(by_hand), "--features", str(feature))
+    with served(monkeypatch, finding()) as server:
+        done(*words)
+        before = read_details(details_path(by_hand)).features[feature]
+        server.script = lambda request: stand_in.error(400, "invalid_request_error", "model is odd\x1b[2J")
+        status, out, err = run(*words, "--judge", "claude-sonnet-5-5")
+    assert before.score.status == "scored"
+    assert read_details(details_path(by_hand)).features[feature] == before
+    assert status == 1
+    assert "  400 invalid_request_error: (model is odd[U+001B][2J)\n" in out
+    assert err.startswith("no question for scores got an answer of the model")

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from neuroscope_jax.autointerp.scores import control, control_pairs, not_scored, scored
+from neuroscope_jax.autointerp.scores import control, control_pairs, control_size, not_scored, scored
 from neuroscope_jax.autointerp.sequences import Sequence
-from neuroscope_jax.features.label_details import Score, WrongSequence
+from neuroscope_jax.features.label_details import Control, Score, WrongSequence
 
 
 def sequences(active: int, silent: int, hard: int = 0) -> list[Sequence]:
@@ -70,10 +70,17 @@ def test_what_was_never_asked_is_counted_as_it_is() -> None:
     assert found == Score("insufficient", None, None, None, None, 4, 20, 10, 0, "judge", [])
 
 
-def test_the_control_takes_another_label_for_two_percent() -> None:
+@pytest.mark.parametrize(
+    ("labels", "tried"), [(0, 0), (5, 5), (20, 20), (21, 20), (1000, 20), (1001, 21), (16384, 328)]
+)
+def test_the_size_of_the_control(labels: int, tried: int) -> None:
+    assert control_size(labels) == tried
+
+
+def test_the_control_takes_another_label() -> None:
     labels = {i * 3: f"label {i}" for i in range(500)}
     pairs = control_pairs(labels, "run")
-    assert len(pairs) == 10
+    assert len(pairs) == 20
     assert all(feature != donor and {feature, donor} <= set(labels) for feature, donor in pairs.items())
     assert control_pairs(dict(reversed(labels.items())), "run") == pairs
     assert control_pairs(labels, "other") != pairs
@@ -82,8 +89,7 @@ def test_the_control_takes_another_label_for_two_percent() -> None:
 def test_the_control_of_few_labels() -> None:
     assert control_pairs({}, "run") == {}
     assert control_pairs({4: "greeting"}, "run") == {}
-    (pair,) = control_pairs({4: "greeting", 9: "farewell"}, "run").items()
-    assert sorted(pair) == [4, 9]
+    assert control_pairs({4: "greeting", 9: "farewell"}, "run") == {4: 9, 9: 4}
     assert control_pairs({4: "greeting", 9: "Greeting"}, "run") == {}  # another feature's, but the same
 
 
@@ -95,4 +101,6 @@ def test_the_controls_mean() -> None:
     ]
     found = control(scores)
     assert (found.balanced_accuracy, found.n) == (0.75, 2)
-    assert (control([]).balanced_accuracy, control([]).n) == (None, 0)
+    assert found.standard_error == pytest.approx(np.std([1, 0.5], ddof=1) / np.sqrt(2))
+    assert control(scores[:1]) == Control(1.0, 1)
+    assert control([]) == Control(None, 0)

@@ -7,7 +7,7 @@ import pytest
 
 from neuroscope_jax.autointerp.prices import Prices, prices_of
 from neuroscope_jax.autointerp.question import Answer, Question
-from neuroscope_jax.autointerp.spending import SAMPLE, Usage, by_tokenizer, characters, estimate, typical_answer
+from neuroscope_jax.autointerp.spending import SAMPLE, Usage, by_tokenizer, characters, estimate, money, typical_answer
 from neuroscope_jax.errors import UserError
 from tests.autointerp.asking import SCHEMA, question, settings
 
@@ -37,6 +37,8 @@ def test_prices_that_are_none(given: str) -> None:
         ("--rpm", {"rpm": 0.0}),
         ("--timeout", {"timeout": -1.0}),
         ("--max-usd", {"max_usd": float("nan")}),
+        ("--max-usd", {"max_usd": float("inf")}),
+        ("--timeout", {"timeout": 1e308}),
     ],
 )
 def test_settings_out_of_range(flag: str, changed: dict[str, Any]) -> None:
@@ -112,3 +114,23 @@ def test_usage_adds_up() -> None:
     assert both.dollars == pytest.approx(0.006)
     assert both.failures == {"refusal": 2, "wrong keys": 2}
     assert "$0.01" in str(both)
+
+
+def test_sums_that_differ_look_different() -> None:
+    assert money(20.0) == "$20.00"
+    assert money(1234.5) == "$1,234.50"
+    assert money(0.0) == money(0.01, 0.01).replace("1", "0") == "$0.00"
+    assert money(0.0123, 0.01) == "$0.012"
+    assert money(0.0003) == "$0.0003"
+    assert money(20.00001, 20.0) == "$20.00001"
+
+
+def test_one_is_not_many() -> None:
+    assert str(Usage(paid=1, known=1)).startswith("1 call, 1 answer known before; ")
+    assert str(estimate([question(1)], lambda q: False, Prices(1, 5), exact, "x")).startswith("1 call (0 more are ")
+
+
+@pytest.mark.parametrize("given", ["9" * 400 + ",1", "1," + "9" * 8])
+def test_prices_out_of_range(given: str) -> None:
+    with pytest.raises(UserError, match="--prices: expected at most 1,000,000 dollars"):
+        prices_of("claude-haiku-4-5", given)

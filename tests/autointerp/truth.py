@@ -16,13 +16,13 @@ LONGEST = 40  # tokens of a sequence, when it is encoded again
 
 
 def truthful(config: NeuroscopeConfig, tokenizer: ChatTokenizer) -> Callable[[str], dict[str, bool]]:
-    """From the prompt of a question about "feature 12" to its answer."""
+    """From the prompt of a question about "topic 12" to its answer."""
     model, params, sae = setup.find(config).load(local_mesh())
     activations = jax.jit(lambda ids: sae.encode(residual_after(model, params, ids)))
     control = list(tokenizer.control_ids)
 
     def judge(prompt: str) -> dict[str, bool]:
-        feature = int(re.search(r"Name: feature (\d+)\n", prompt)[1])
+        feature = int(re.search(r"Name: topic (\d+)\n", prompt)[1])
         texts = dict(line.split(": ", 1) for line in prompt.splitlines() if re.match(r"s\d+: ", line))
         rows = [[tokenizer.bos_id, *tokenizer.encode_documents([t.replace(NEWLINE, "\n")])[0]] for t in texts.values()]
         ids = np.full((10, LONGEST), tokenizer.bos_id, np.int32)

@@ -102,6 +102,18 @@ def test_case_and_digits_make_no_difference_between_duplicates(passages: Passage
     assert ([e.document for e in found], dropped) == ([5, 7], 1)
 
 
+@pytest.mark.parametrize(("place", "kept"), [(60, [5]), (63, [5]), (59, [5, 6]), (40, [5, 6])])
+def test_what_follows_the_token_makes_no_difference(
+    passages: Passages, tokenizer: ChatTokenizer, place: int, kept: list[int]
+) -> None:
+    # Documents 5 and 6 agree from their 48th token to before `place`; the feature fires on the 60th.
+    ids = passages.ids.copy()
+    ids[12, 47:place] = ids[10, 47:place]
+    same = Passages(passages.document, passages.chunk, ids, passages.slot, passages.start)
+    ((found, dropped),) = choose(collected([(5, 59, 2.0), (6, 59, 1.0)], []), same, tokenizer)
+    assert ([e.document for e in found], dropped) == (kept, 2 - len(kept))
+
+
 def test_a_feature_that_never_fired_has_no_example(passages: Passages, tokenizer: ChatTokenizer) -> None:
     assert list(choose(collected([], []), passages, tokenizer)) == [([], 0)]
 

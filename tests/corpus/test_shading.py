@@ -231,3 +231,14 @@ def test_activations_that_are_not_finite_are_told(
     with pytest.raises(UserError, match="not finite; the weights are damaged"):
         shading(config, files, SOME)
     assert not files.shading.exists()
+
+
+def test_another_file_under_the_name_of_passages_is_told(files: Files, config: NeuroscopeConfig) -> None:
+    shutil.copy(files.windows, files.passages)
+    with pytest.raises(UserError, match=r"_passages.parquet: lacks sample; .*calibrate run"):
+        shading(config, files, SOME)
+
+
+def test_another_file_under_the_name_of_the_shading_is_replaced(files: Files, config: NeuroscopeConfig) -> None:
+    shutil.copy(files.passages, files.shading)
+    assert shading(config, files, [3]).of(3)

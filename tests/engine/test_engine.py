@@ -10,7 +10,14 @@ import pytest
 
 from neuroscope_jax.engine import engine as engine_module
 from neuroscope_jax.engine import steps
-from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, QueueFull, SamplingOptions
+from neuroscope_jax.engine.requests import (
+    Finished,
+    GeneratedToken,
+    GenerationRequest,
+    PromptScored,
+    QueueFull,
+    SamplingOptions,
+)
 from tests.engine.collect import GREEDY, Collector, run
 from tests.engine.conftest import CONTEXT, VOCAB
 
@@ -99,6 +106,25 @@ def test_logprobs_are_the_models_own(make_engine, model, params):
         assert [j for j, _ in token.top_logprobs] == np.argsort(-logprobs[2 + i], kind="stable")[:4].tolist()
 
 
+@pytest.mark.parametrize("length", [1, 2, 9, 40])
+def test_a_scored_prompt_comes_first_with_the_models_own_logprobs(make_engine, model, params, length):
+    prompt = np.random.default_rng(length).integers(0, VOCAB, length).tolist()
+    delivered, collector = [], Collector()
+
+    def deliver(item):
+        (delivered.append if isinstance(item, PromptScored) else collector)(item)
+
+    request = GenerationRequest(tuple(prompt), 0, SamplingOptions(temperature=0, top_logprobs=3), score_prompt=True)
+    engine = make_engine()
+    engine.submit(request, deliver)
+    assert collector.wait().ends == [Finished("length", 0)]
+    logits = np.asarray(whole_sequence(model)(params, jnp.array([prompt + [0] * (CONTEXT - length)]))[0], np.float64)
+    logprobs = (logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))[: length - 1]
+    np.testing.assert_allclose(delivered[0].logprobs, logprobs[np.arange(length - 1), prompt[1:]], atol=1e-4)
+    for found, row in zip(delivered[0].top_logprobs, logprobs, strict=True):
+        assert [token_id for token_id, _ in found] == np.argsort(-row, kind="stable")[:3].tolist()
+
+
 def test_steps_are_dispatched_one_ahead(make_engine, monkeypatch):
     engine, log = make_engine(), []
     for name in ("prefill_step", "decode_step"):
@@ -121,6 +147,7 @@ def test_another_request_compiles_nothing(make_engine):
     try:
         run(engine, [4, 5], 20, SamplingOptions(0.7, 0.9, 40, 3, 0.5, -0.5, 5))
         run(engine, [9] * 7, 18, SamplingOptions(0.1, 0.2, 1, None, 2.0, 1.0, 0))
+        run(engine, [4, 5], 20, SamplingOptions(logit_bias=((3, -100.0), (7, 2.5))))
     finally:
         jax.monitoring.clear_event_listeners()
     assert compiled == []

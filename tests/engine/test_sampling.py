@@ -94,6 +94,30 @@ def test_penalties_follow_openai():
         assert draws(logits, options, counts=[3, 1, 0, 0], count=1)[0] == winner
 
 
+def test_logit_bias_shifts_the_distribution():
+    logits = np.random.default_rng(0).standard_normal(50).astype(np.float32) * 2
+    bias = {3: 2.0, 49: -1.5, 0: -100.0}
+    shifted = logits.copy()
+    for token_id, value in bias.items():
+        shifted[token_id] += value
+    check(draws(logits, SamplingOptions(seed=1, logit_bias=tuple(bias.items()))), expected(shifted))
+
+
+def test_logit_bias_of_a_hundred_bans_and_forces():
+    logits = np.random.default_rng(0).uniform(-30, 30, 50).astype(np.float32)  # as wide as Gemma's cap lets them be
+    best, worst = int(np.argmax(logits)), int(np.argmin(logits))
+    for options, wanted in ((((best, -100.0),), np.argsort(logits)[-2]), (((worst, 100.0),), worst)):
+        assert set(draws(logits, SamplingOptions(temperature=0, logit_bias=options), count=5)) == {wanted}
+        assert best not in draws(logits, SamplingOptions(seed=1, temperature=2, logit_bias=options), count=500)
+
+
+def test_seeds_that_differ_in_their_high_bits_only():
+    seeds = [7, 7 + 2**32, 7 - 2**40, -7, -1, 2**63 - 1, -(2**63)]
+    found = {int(Sampling.of(SamplingOptions(seed=seed), []).seed) for seed in seeds}
+    assert len(found) == len(seeds)
+    assert int(Sampling.of(SamplingOptions(seed=7), []).seed) == 7
+
+
 def test_logprobs_ignore_temperature_and_penalties():
     logits = np.random.default_rng(0).standard_normal(50).astype(np.float32)
     options = SamplingOptions(temperature=0.3, presence_penalty=2, seed=4)
@@ -115,5 +139,7 @@ def test_limits_are_named():
         SamplingOptions(top_k=5000)
     with pytest.raises(ValueError, match="top_logprobs is 21; expected 0 to 20"):
         SamplingOptions(top_logprobs=21)
+    with pytest.raises(ValueError, match="logit_bias has 1025 entries; at most 1024"):
+        SamplingOptions(logit_bias=tuple((i, 1.0) for i in range(1025)))
     with pytest.raises(ValueError, match="9 stop ids; at most 8"):
         Sampling.of(SamplingOptions(), list(range(9)))

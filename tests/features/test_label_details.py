@@ -36,6 +36,7 @@ DETAILS = LabelDetails(
         7: LabelDetail("greetings", "labelled", confidence="high", pattern="says hello", score=SCORE),
         2: LabelDetail("vague", "labelled", score=SCORE, replaced=True),
         3: LabelDetail(None, "dead", reason="never fired"),
+        5: LabelDetail("mine", "labelled", by_hand=True),
     },
 )
 
@@ -52,7 +53,7 @@ def test_what_is_saved_is_read_again(path):
 
 def test_the_simple_file_holds_the_labels_to_be_shown(path):
     save_labels(path, DETAILS)
-    assert json.loads(path.read_text()) == {"7": "greetings"}
+    assert json.loads(path.read_text()) == {"5": "mine", "7": "greetings"}
 
 
 def test_no_other_file_is_left(path):
@@ -63,6 +64,22 @@ def test_no_other_file_is_left(path):
 @pytest.mark.parametrize(("accuracy", "low"), [(0.5999, True), (0.6, False), (None, False)])
 def test_low_confidence_is_a_score_below_0_60(accuracy, low):
     assert dataclasses.replace(SCORE, balanced_accuracy=accuracy).low_confidence is low
+
+
+@pytest.mark.parametrize(
+    ("control", "said"),
+    [
+        (
+            Control(0.514, 20, 0.023),
+            "20 labels tried on features they were not written for scored 0.51 ± 0.02 (0.5 ex",
+        ),
+        (Control(0.51, 4, 0.1), "4 labels tried on features they were not written for scored 0.51, too few to tell ("),
+        (Control(0.5, 1), "1 label tried on a feature it was not written for scored 0.50, too few to tell (0.5 expec"),
+        (Control(None, 0), "no labels could be tried on features they were not written for"),
+    ],
+)
+def test_the_control_in_words(control, said):
+    assert str(control).startswith(said)
 
 
 def change(data, place, value):

@@ -94,6 +94,14 @@ def test_holes_and_blanks_fall_back_one_by_one():
     assert [labels.text(i) for i in range(3)] == ["feature_0", "articles", "feature_2"]
 
 
+@pytest.mark.parametrize("damage", [b'{"1": "a"', b'{"1": "\xff"}', b'{"1": "\\ud800"}', b"[1]", b""])
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path, damage):
+    file = tmp_path / "labels.json"
+    file.write_bytes(damage)
+    with pytest.raises(UserError, match=r"labels\.json: not a JSON object from feature index.*move it elsewhere"):
+        read_labels(file, WIDTH)
+
+
 def test_details_belong_to_the_label_shown():
     save_labels(
         labels_path(CONFIG, "neuronpedia"),
@@ -125,7 +133,7 @@ def test_a_label_changed_by_hand_has_no_score():
     save_labels(labels_path(CONFIG, "autointerp"), made)
     save("autointerp", {"1": "mine"})
     labels = load_labels(CONFIG, WIDTH, PAIR)
-    assert (labels.text(1), labels.detail_of(1)) == ("mine", None)
+    assert (labels.text(1), labels.source_of(1), labels.detail_of(1)) == ("mine", "by hand", None)
     assert (labels.text(2), labels.detail_of(2)) == ("feature_2", None)
 
 
@@ -171,6 +179,13 @@ def test_statistics_are_shown_without_labels_that_do_not_fit(capsys, caplog):
     assert [record.message for record in caplog.records if "left aside" in record.message]
 
 
+def test_a_label_that_was_known_to_be_by_hand_keeps_its_own_score():
+    written = labelled("mine", score=SCORE, by_hand=True)
+    save_labels(labels_path(CONFIG, "autointerp"), details(features={1: written}))
+    labels = load_labels(CONFIG, WIDTH, PAIR)
+    assert (labels.text(1), labels.source_of(1), labels.detail_of(1)) == ("mine", "by hand", written)
+
+
 def test_broken_details_are_named(caplog):
     save("autointerp", {"1": "one"})
     details_path(labels_path(CONFIG, "autointerp")).write_text('{"source": "autointerp"}')
@@ -197,6 +212,14 @@ def test_what_cannot_be_its_labels_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"labels\.json"):
         read_labels(path, 16384)
+
+
+@pytest.mark.parametrize("key", ["x", "1.5", "", " 1", "1234567890"])
+def test_a_key_that_is_no_feature_is_named(tmp_path, key):
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps({"1": "one", key: "another"}))
+    with pytest.raises(UserError, match=f"key {key!r} is not a feature number"):
+        read_labels(path, WIDTH)
 
 
 def test_odd_characters_survive(tmp_path):

@@ -337,3 +337,12 @@ def test_pages_of_published_pairs_only():
     assert neuronpedia.page(load_preset("demo"), 1) is None
     assert neuronpedia.page(dataclasses.replace(CONFIG, neuronpedia_sae_id="26-gemmascope-res-16k"), 1) is None
     assert neuronpedia.page(dataclasses.replace(CONFIG, neuronpedia_model_id="mine"), 1) is None
+
+
+def test_the_demos_labels_are_bundled(stand_in, capsys, monkeypatch):
+    monkeypatch.setattr(neuronpedia, "fetch", pytest.fail)
+    assert cli.run(["labels", "pull", "--config", "demo"]) == 0
+    said, error = capsys.readouterr()
+    assert said.startswith("The demo's labels are bundled with it; Neuronpedia has none of this pair")
+    assert error == ""
+    assert not labels_path(load_preset("demo"), "neuronpedia").exists()

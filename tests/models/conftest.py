@@ -1,18 +1,22 @@
-"""A tokenizer whose ids can be worked out by hand, and a small random Gemma 2 checkpoint."""
+"""A tokenizer whose ids can be worked out by hand, a small random Gemma 2 checkpoint, and a stand-in for the hub."""
 
 import dataclasses
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
+from huggingface_hub import constants
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
 
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.gemma2 import Gemma2, Gemma2Config
+from tests.models.hub_repositories import repositories
+from tests.models.hub_stand_in import Hub, running_hub
 
 CONTROL = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
 TEMPLATE = (
@@ -79,3 +83,31 @@ def tiny() -> tuple[Gemma2, dict[str, Any]]:
 def config_json() -> dict[str, Any]:
     """The config.json of `tiny`."""
     return {"model_type": "gemma2", **dataclasses.asdict(TINY)}
+
+
+@pytest.fixture(scope="session")
+def hub_server() -> Iterator[Hub]:
+    with running_hub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(hub_server: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """The stand-in with nothing wrong, as the hub of this process, and an empty cache."""
+    hub_server.repos, hub_server.trouble = repositories(), None
+    hub_server.asked.clear()
+    hub_server.ranges.clear()
+    monkeypatch.setattr(constants, "ENDPOINT", hub_server.url)
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub_server.url + "/{repo_id}/resolve/{revision}/{filename}"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+    monkeypatch.setattr(time, "sleep", lambda _: None)  # the library's pause before it goes on
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path / "neuroscope"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return hub_server

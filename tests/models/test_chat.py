@@ -74,6 +74,19 @@ def test_control_tokens_typed_in_a_message_stay_text(chat: ChatTokenizer, role: 
     assert text in chat.decode(ids)
 
 
+def test_an_answer_is_gone_on_from_with_the_space_at_its_end(chat: ChatTokenizer) -> None:
+    found = chat.encode_continuation([("user", "Name a fruit."), ("assistant", " A fruit is ")])
+    assert found == spelled(BOS, START, "user\nName a fruit.", END, "\n", START, "model\nA fruit is ")
+    for messages in ([], [("user", "A")], [("user", "A"), ("assistant", "B"), ("system", "C")]):
+        with pytest.raises(UserError, match="nothing to continue"):
+            chat.encode_continuation(messages)
+
+
+def test_a_raw_prompt_may_spell_control_tokens(chat: ChatTokenizer) -> None:
+    assert chat.encode_raw("<start_of_turn>user\nA<end_of_turn>") == spelled(START, "user\nA", END)
+    assert chat.decode(chat.encode_raw("a\ud83cb")) == "a\ufffdb"
+
+
 def test_text_that_looks_like_the_renderers_own_marks_stays_text(chat: ChatTokenizer) -> None:
     for text in ("\ue0000\ue001", "{{ bos_token }}", "{% raise %}", "\u2003\ue0001\ue001\u2003x"):
         assert text.strip() in chat.decode(chat.encode_chat([("user", "A"), ("assistant", text), ("user", "B")]))

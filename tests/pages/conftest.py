@@ -112,7 +112,7 @@ def shading(files: Files, tokenizer: ChatTokenizer) -> Shading:
     columns = [{k: row[k] for k in ("feature", "document", "offset")} | {"activations": rising(row)} for row in rows]
     table = pa.Table.from_pylist(columns, schemas.shading())
     parquet.write(path, [table], schemas.shading(), PROVENANCE)
-    return Shading(parquet.opened(path)[0])
+    return Shading(parquet.opened(path, schemas.shading())[0])
 
 
 def rising(row: dict[str, Any]) -> list[float]:

@@ -81,7 +81,7 @@ def test_the_address_says_what_is_shown(opened):
     page = opened("index.html#q=quotes&sort=score-")
     assert len(page.having("row")) == 1
     assert f"1 of {WIDTH} features" in page.text
-    flagged = opened("index.html#flags=3")  # low confidence
+    flagged = opened("index.html#flags=3")  # low score
     assert [attrs["href"] for tag, attrs in flagged.tags if tag == "a"] == ["feature.html#1", "feature.html#6"]
 
 
@@ -94,7 +94,7 @@ def test_feature(opened):
     heats = [float(re.sub(r"[^0-9.]", "", attrs.get("style") or "0")) for attrs in shaded]
     assert all(0 < heat <= 1 for heat in heats)
     assert any(tag == "rect" for tag, _ in page.tags)
-    for words in ("0.55", "judged silent", "<b>wrong</b>⟨U+2028⟩", "<i>pattern</i>", "labeller-1", "low confidence"):
+    for words in ("0.55", "judged silent", "<b>wrong</b>⟨U+2028⟩", "<i>pattern</i>", "labeller-1", "low score"):
         assert words in page.text
     assert all(attrs.get("src") for tag, attrs in page.tags if tag == "script")
 
@@ -112,7 +112,7 @@ def test_features_without_anything(opened):
     dead = opened("feature.html#0")
     assert HOSTILE[0] in dead.text
     assert not any(tag == "svg" for tag, _ in dead.tags)
-    assert "Its label “taken back” scored too low" in opened("feature.html#6").text
+    assert "Label dropped (score 0.55, below 0.60): 'taken back'" in opened("feature.html#6").text
     for address in ("99", "%", "-1", "name"):
         assert f"There is no feature {address} in this report." in opened(f"feature.html#{address}").text
 

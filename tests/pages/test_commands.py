@@ -50,9 +50,9 @@ def test_report(ran, files, labelled, tmp_path):
         (["--out", "{tmp}/full"], 1, "--out .*full: holds mine.txt"),
         (["--out", "{tmp}/full/mine.txt"], 1, "mine.txt: is a file"),
         (["--out", "{tmp}/new", "--features", "3,99"], 2, "there is no feature 99; the SAE has features 0 to 47"),
-        (["--out", "{tmp}/new", "--labels", "{tmp}/gone.json"], 1, "gone.json: not a JSON object"),
+        (["--out", "{tmp}/new", "--labels", "{tmp}/gone.json"], 1, "gone.json: cannot be read: No such file"),
         (["--out", "{tmp}/new", "--calibration-path", "{tmp}/gone.json"], 1, "gone.json: cannot be read"),
-        ([], 2, "OUT is missing"),
+        ([], 2, "--out is missing, as in --out report/"),
     ],
 )
 def test_mistakes_are_named(ran, files, labelled, tmp_path, flags, status, said):
@@ -88,13 +88,15 @@ def test_show(ran, files, labelled):
     one, taken_back, dead, unlabelled = said.strip("\n").split("\n\n")
     fired = int((activations()[:, 1] > 0).sum())
     assert one.startswith("1  \"quotes\" 'and' &amp; <img")
-    assert "autointerp, labeller-1, 2026" in one
-    assert "high" in one
-    assert "0.55 ± 0.07, LOW CONFIDENCE (0.60 of the active and 0.50 of the silent recognised; 50 active" in one
+    assert "Claude (labeller-1), made here, 2026" in one
+    assert "high (labeler's own)" in one
+    recognised = "judge-1 recognised 60 % of the texts where it fires and 50 % of those where it does not"
+    assert f"0.55 ± 0.07, low score; {recognised}\n" in one
     assert f"{fired / TOKENS:.3%}, {fired:,} of {TOKENS} tokens" in one
     assert one.count("<<") == 2  # top and random, not held out
     assert "↵" in one
-    assert "none: its label scored too low: taken back" in taken_back
+    assert "none; label dropped (score 0.55, below 0.60): 'taken back'\n" in taken_back
+    assert "confidence" not in taken_back
     assert taken_back.startswith("6  feature_6")
     assert "never fired in 400 tokens" in dead
     assert "source        none\n" in unlabelled
@@ -126,6 +128,25 @@ def test_a_label_file_by_name(ran, files, tmp_path):
     assert ran("report", "--plain", "--out", str(tmp_path / "out"), "--labels", str(path))[0] == 0
     (columns,) = called(tmp_path / "out" / "data" / "index.js")
     assert (columns["label"][3], columns["source"][3]) == ("my own words", "mine.json")
+
+
+def test_a_label_changed_by_hand(ran, files, labelled, tmp_path):
+    texts = json.loads(labelled.read_text()) | {"1": "my own words", "8": "added"}
+    labelled.write_text(json.dumps(texts))
+    out = tmp_path / "out"
+    for named in ([], ["--labels", str(labelled)]):
+        _, said, _ = ran("show", "--features", "1,8,3", *named)
+        changed, added, kept = said.split("\n\n")
+        assert changed.startswith("1  my own words\n  source        by hand\n  score         not scored\n")
+        assert added.startswith("8  added\n  source        by hand\n")
+        assert "Claude (labeller-1), made here" in kept
+        assert ran("report", "--plain", "--out", str(out), *named)[0] == 0
+        (columns,) = called(out / "data" / "index.js")
+        sources = {1: "by hand", 3: "Claude", 8: "by hand"}
+        assert {i: columns["source"][i] for i in sources} == sources
+        assert (columns["confidence"][1], columns["score"][1], columns["flags"][1] & 0b11000) == (None, None, 0)
+        _, content = called(out / "data" / "00000.js")
+        assert (content["features"][1]["source"], content["features"][1]["label"]) == ("by hand", None)
 
 
 @pytest.mark.parametrize(

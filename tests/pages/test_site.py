@@ -46,8 +46,8 @@ def test_index_rows_are_the_features(columns):
     for i, text in HOSTILE.items():
         assert columns["label"][i] == text.strip()
     assert columns["label"][6] is None  # taken back
-    assert columns["source"][:8] == [*["autointerp"] * 5, None, None, None]
-    assert columns["confidence"][:4] == ["high"] * 4
+    assert columns["source"][:8] == [*["Claude"] * 5, None, None, None]
+    assert columns["confidence"][:8] == [*["high"] * 5, *[None] * 3]
     assert columns["score"][:3] == [None, 0.55, None]
 
 
@@ -57,9 +57,9 @@ def test_flags(columns):
     fired = (activations() > 0).sum(axis=0)
     for i, n in enumerate(fired):
         held = {name for name, holds in (("dead", n == 0), ("rare", 0 < n < 10), ("dense", n > TOKENS / 10)) if holds}
-        assert found[i] - {"low confidence", "insufficient"} == held
-    assert [i for i in range(WIDTH) if "low confidence" in found[i]] == [1, 6]
-    assert [i for i in range(WIDTH) if "insufficient" in found[i]] == [2]
+        assert found[i] - {"low score", "too few texts to score"} == held
+    assert [i for i in range(WIDTH) if "low score" in found[i]] == [1, 6]
+    assert [i for i in range(WIDTH) if "too few texts to score" in found[i]] == [2]
 
 
 def test_every_feature_is_in_its_shard(tmp_path, everything, files):
@@ -113,8 +113,19 @@ def test_labels_and_scores(report):
     ((_, records),) = shards(report)
     assert records[1]["label"]["score"]["wrong"] == [{"text": "<b>wrong</b>\u2028", "was_active": True}]
     assert records[6]["label"]["replaced"]
+    assert [records[i]["source"] for i in (1, 6)] == ["Claude (labeller-1), made here", None]
     assert records[7]["label"]["reason"] == "refusal"
     assert records[8]["label"] is None
+
+
+def test_the_index_says_how_to_read_the_scores(report):
+    text = html.unescape((report / "index.html").read_text(encoding="utf-8"))
+    assert "its bar is empty at 0.5, which is chance" in text
+    tried = "2 labels tried on features they were not written for scored 0.51, too few to tell (0.5 expected by chance)"
+    assert f"Control: {tried}." in text
+    (facts,) = called(report / "data" / "report.js")
+    assert facts["control"] == tried
+    assert dict(facts["origin"])["labels (Claude, made here)"].startswith("made by labeller-1 ")
 
 
 def test_neuronpedias_page_where_it_has_one(report, everything, files):

@@ -46,13 +46,13 @@ def _without(arrays, *names):
     ("change", "said"),
     [
         (lambda a: _without(a, "threshold"), "no threshold in it; found W_enc, W_dec, b_enc, b_dec"),
-        (lambda a: {**a, "W_enc": a["W_enc"].T}, r"W_dec is \[256, 64\], expected \[64, 256\]"),
-        (lambda a: {**a, "W_enc": a["W_enc"].T, "W_dec": a["W_dec"].T}, r"b_enc is \[256\], expected \[64\]"),
-        (lambda a: {**a, "b_enc": a["b_enc"][None]}, r"b_enc is \[1, 256\], expected \[256\]"),
+        (lambda a: {**a, "W_enc": a["W_enc"].T}, r"W_enc is \[256, 64\], expected \[64, 256\] .* transposed"),
+        (lambda a: {**a, "W_enc": a["W_enc"].T, "W_dec": a["W_dec"].T}, r"W_enc is \[256, 64\], expected \[64, 256\]"),
+        (lambda a: {**a, "b_enc": a["b_enc"][None]}, r"b_enc is \[1, 256\], expected one dimension"),
         (lambda a: {**a, "threshold": a["threshold"][:-1]}, r"threshold is \[255\], expected \[256\]"),
         (lambda a: {**a, "threshold": a["threshold"].astype(np.int32)}, "threshold is int32, expected floating-point"),
         (lambda a: {**a, "b_enc": np.full_like(a["b_enc"], np.nan)}, "not finite"),
-        (lambda a: {**a, "W_enc": a["W_enc"].ravel()}, r"W_enc is \[16384\], expected \[d_in, d_sae\]"),
+        (lambda a: {**a, "W_enc": a["W_enc"].ravel()}, r"W_enc is \[16384\], expected \[64, 256\]"),
     ],
 )
 def test_misfits_are_named(arrays, write, change, said):

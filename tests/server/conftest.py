@@ -10,8 +10,9 @@ import codecs
 import contextlib
 import json
 import queue
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -25,6 +26,7 @@ from neuroscope_jax.engine.requests import (
     FinishReason,
     GeneratedToken,
     GenerationRequest,
+    PromptScored,
     QueueFull,
     TokenFeatures,
 )
@@ -43,6 +45,15 @@ class FakeTokenizer:
     """Letters of the messages, all others left out, after one BOS."""
 
     longest_token = 1
+    vocabulary_size = BYTE + 256
+    bos_id = BOS
+    has_chat_template = True
+
+    def encode_raw(self, text: str) -> tuple[int, ...]:
+        return tuple(LETTERS.index(c) for c in text.lower() if c in LETTERS)
+
+    def spelled_out(self, ids: Iterable[int]) -> str:
+        return "".join(map(self.token_text, ids))
 
     def encode_chat(self, messages: list[tuple[str, str]]) -> tuple[int, ...]:
         text = "".join(text for _, text in messages)
@@ -101,6 +112,13 @@ def fake_features(index: int, token_id: int) -> TokenFeatures:
     return TokenFeatures(LAYER, indices, (3.0, 2.0, 1.0), None, index % 4)
 
 
+def fake_scores(request: GenerationRequest) -> PromptScored:
+    """Token i of a prompt has the logprob -i, and so has it as its own only alternative."""
+    behind = list(enumerate(request.prompt_ids))[1:]
+    top = tuple(((token_id, -float(i)),) if request.sampling.top_logprobs else () for i, token_id in behind)
+    return PromptScored(tuple(-float(i) for i, _ in behind), top)
+
+
 class FakeGeneration:
     def __init__(self, request: GenerationRequest, deliver: Deliver, engine: "FakeEngine") -> None:
         self.request, self.deliver, self.cancelled, self._engine = request, deliver, False, engine
@@ -138,7 +156,7 @@ class FakeEngine:
             self.changed.notify_all()
 
     def submit(self, request: GenerationRequest, deliver: Deliver) -> FakeGeneration:
-        if self._waiting >= self._queue_size:
+        if self._waiting >= self._queue_size and not request.continues:
             raise QueueFull(f"{self._waiting} requests are waiting already")
         self._waiting += 1
         generation = FakeGeneration(request, deliver, self)
@@ -157,6 +175,8 @@ class FakeEngine:
             self._waiting -= 1
             delivered, reason, error = 0, "length", None
             try:
+                if generation.request.score_prompt:
+                    generation.deliver(fake_scores(generation.request))
                 for token in self._tokens(generation):
                     generation.deliver(token)
                     delivered += 1
@@ -290,6 +310,11 @@ def wait_until() -> Callable[..., Any]:
 if __name__ == "__main__":
     only_config = NeuroscopeConfig(model_id="demo", port=0, features_port=0)
     both_ports, only_engine = bind_ports(only_config), FakeEngine()
-    only_engine.permits = 2
+    only_engine.permits = None if sys.argv[1:] == ["endless"] else 2
     only_state = ServerState(only_config, only_engine, FakeTokenizer(), FakeLabels())
-    run(only_state, both_ports, lambda: print(both_ports.chat.url, both_ports.features.url, flush=True))
+    run(
+        only_config,
+        lambda: only_state,
+        both_ports,
+        lambda: print(both_ports.chat.url, both_ports.features.url, flush=True),
+    )

@@ -114,6 +114,7 @@ async def test_features_stream_sse(server):
         "position": 1,
         "input_token": "a",
         "logprob": -0.5,
+        "choice_index": 0,
     }
     assert (second["token_index"], second["token"], second["position"], second["input_token"]) == (1, "c", 2, "b")
     assert second["filtered_count"] == 1
@@ -182,8 +183,8 @@ async def test_features_labels_with_an_unknown_detail(server, query):
     assert "expected 1" in error["message"]
 
 
-async def test_features_stream_no_generation(server, monkeypatch):
-    monkeypatch.setattr("server.sse.HEARTBEAT_SECONDS", 0.01)
+async def test_features_stream_no_generation(start_server):
+    server = await start_server(heartbeat_seconds=0.01)
     async with server.http.stream("GET", f"{server.features_url}/v1/features/stream", timeout=20) as response:
         lines = response.aiter_lines()
         quiet = [await anext(lines) for _ in range(12)]
@@ -318,7 +319,12 @@ async def test_logprobs_of_split_characters_join_by_bytes(server):
 
 async def test_health_on_both_ports(server):
     for url in (server.chat_url, server.features_url):
-        assert (await server.http.get(f"{url}/health")).json() == {"status": "ok", "model": "demo"}
+        assert (await server.http.get(f"{url}/health")).json() == {
+            "status": "ok",
+            "model": "demo",
+            "running": 0,
+            "waiting": 0,
+        }
         assert (await server.http.head(f"{url}/health")).status_code == 200
     await asyncio.to_thread(server.engine.close)
     for url in (server.chat_url, server.features_url):

@@ -55,7 +55,7 @@ async def test_clients_that_leave_right_after_sending_hold_nobody_up(server):
 
 
 async def test_a_body_that_never_comes_is_given_up(server, monkeypatch):
-    monkeypatch.setattr("server.chat.BODY_SECONDS", 0.1)
+    monkeypatch.setattr("server.body.BODY_SECONDS", 0.1)
     url = httpx.URL(server.chat_url)
     reader, writer = await asyncio.open_connection(url.host, url.port)
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -131,8 +131,8 @@ async def test_failure_between_engine_and_client_ends_the_answer(server, monkeyp
     await wait_until(lambda: len(server.engine.finished) == 1)
 
 
-async def test_quiet_chat_stream_has_heartbeats(server, monkeypatch):
-    monkeypatch.setattr("server.sse.HEARTBEAT_SECONDS", 0.01)
+async def test_quiet_chat_stream_has_heartbeats(start_server):
+    server = await start_server(heartbeat_seconds=0.01)
     server.engine.permits = 0
     body = {"messages": USER, "stream": True, "max_tokens": 2}
     async with server.http.stream("POST", f"{server.chat_url}/v1/chat/completions", json=body) as response:
@@ -145,8 +145,8 @@ async def test_quiet_chat_stream_has_heartbeats(server, monkeypatch):
     assert seen[-2:] == ["data: [DONE]", ""]
 
 
-async def test_the_official_client_ignores_heartbeats(server, monkeypatch, wait_until):
-    monkeypatch.setattr("server.sse.HEARTBEAT_SECONDS", 0.001)
+async def test_the_official_client_ignores_heartbeats(start_server):
+    server = await start_server(heartbeat_seconds=0.001)
     server.engine.permits = 0
     stream = await open_stream(server, max_tokens=2)
     first = await anext(stream)

@@ -12,7 +12,7 @@ from tests.server.conftest import FakeLabels, FakeTokenizer
 def shown(surprise, firings):
     features = TokenFeatures(3, (7, 8, 9, 10), (4.00004, 3.0, 2.0, 1.0), surprise, 5, firings)
     token = GeneratedToken(0, 1, -0.5, (), 4, 2, (features,))
-    (event,) = feature_events(token, "b", "chatcmpl-1", FakeTokenizer(), FakeLabels())
+    (event,) = feature_events(token, "b", "chatcmpl-1", 0, FakeTokenizer(), FakeLabels())
     return json.loads(msgspec.json.encode(event))
 
 

@@ -4,11 +4,13 @@
    `tokens` are places in the shard's table of texts, `shades` pairs of a place in the example and its activation. */
 
 const WEAKEST = 0.12; // opacity of an activation just above zero, so that it can be seen at all
+const STROKE = "│"; // where the sample has an end
 
 /** What the shades of the examples mean. */
 function scale(feature) {
-  if (!neuroscope.facts.shaded) return "only the token that fires is shaded";
-  return ["shaded from 0", element("i", { class: "scale" }), figure(feature.max)];
+  const ends = `${STROKE} the sample ends here`;
+  if (!neuroscope.facts.shaded) return `only the token that fires is shaded; ${ends}`;
+  return ["shaded from 0", element("i", { class: "scale" }), `${figure(feature.max)}; ${ends}`];
 }
 
 function examples(title, note, feature, kind, texts) {
@@ -17,8 +19,10 @@ function examples(title, note, feature, kind, texts) {
   return section(title, note, cards.length ? element("ol", { class: "examples" }, ...cards) : null);
 }
 
+const strongerThan = (quantile) => `stronger than ${Math.round(100 * quantile)} % of its firings`;
+
 function exampleElement(example, feature, texts) {
-  const weaker = example.quantile === null ? null : `above ${Math.round(100 * example.quantile)} % of all`;
+  const weaker = example.quantile === null ? null : strongerThan(example.quantile);
   const place = `doc ${example.document}, sample ${example.sample}, token ${example.offset}`;
   const side = [
     element("strong", {}, figure(example.activation)),
@@ -45,7 +49,7 @@ function contextOf(example, most, texts) {
 /** The end of what is shown: a stroke where the sample has one, dots where it goes on. */
 function edge(cut, what) {
   const title = cut ? `the sample ${what} here` : "the sample goes on";
-  return element("span", { class: cut ? "edge cut" : "edge", title }, cut ? "┃" : "…");
+  return element("span", { class: cut ? "edge cut" : "edge", title }, cut ? STROKE : "…");
 }
 
 function tokenElement(text, activation, most, fires) {

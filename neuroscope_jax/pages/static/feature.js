@@ -77,12 +77,14 @@ function plot(feature) {
 }
 
 function heading(row, feature) {
-  const { id, label, source, confidence, flags } = Object.fromEntries(
+  const { id, label, confidence, flags } = Object.fromEntries(
     Object.entries(neuroscope.columns).map(([name, column]) => [name, column[row]]),
   );
+  const { source, label: detail } = feature;
+  const sure = `${confidence} confidence (labeler's own)`;
   const marks = [
-    source && element("span", { class: "badge source" }, source),
-    confidence && element("span", { class: `badge confidence-${confidence}` }, `${confidence} confidence`),
+    source && element("span", { class: "badge source" }, readable(source)),
+    confidence && element("span", { class: `badge confidence-${confidence}` }, sure),
     ...badges(flags),
   ];
   const page = neuroscope.facts.neuronpedia;
@@ -92,17 +94,23 @@ function heading(row, feature) {
     { class: "feature-head" },
     element("h1", {}, element("span", { class: "number" }, `#${id}`), " ", labelOf(row)),
     element("div", { class: "badges" }, ...marks.filter(Boolean), link ? element("a", link, "Neuronpedia ↗") : null),
-    feature.label?.pattern ? element("p", { class: "pattern" }, readable(feature.label.pattern)) : null,
-    ...whyNone(label, feature.label),
+    label !== null && detail?.pattern ? element("p", { class: "pattern" }, readable(detail.pattern)) : null,
+    ...whyNone(label, detail),
   );
 }
 
 /** Why a feature is shown by its number. */
 function whyNone(label, detail) {
   if (label !== null || !detail) return [];
-  const replaced = detail.replaced ? `Its label “${readable(detail.label)}” scored too low to be shown. ` : "";
-  const why = `${replaced}${detail.reason ? readable(detail.reason) : ""}`;
-  return why ? [element("p", { class: "pattern" }, `No label: ${why}`)] : [];
+  const why = detail.replaced ? dropped(detail) : detail.reason && `No label: ${detail.reason}`;
+  return why ? [element("p", { class: "pattern" }, readable(why))] : [];
+}
+
+/** What became of a label that was taken out of the labels file. */
+function dropped(detail) {
+  const accuracy = detail.score?.balanced_accuracy ?? null;
+  const scored = accuracy === null ? "" : ` (score ${share(accuracy)}, below ${share(neuroscope.facts.low)})`;
+  return `Label dropped${scored}: '${detail.label}'`;
 }
 
 function statistics(feature) {
@@ -131,8 +139,8 @@ function logits(found) {
     });
     return element("table", { class: "logits" }, element("caption", {}, title), element("tbody", {}, ...items));
   };
-  const both = element("div", { class: "columns" }, list("raised", found.top), list("lowered", found.bottom));
-  return section("Next tokens", "what its decoder row does to the logits", both);
+  const both = element("div", { class: "columns" }, list("more likely", found.top), list("less likely", found.bottom));
+  return section("Tokens this feature makes more or less likely next", "by its decoder row alone", both);
 }
 
 /** Where the label comes from. */

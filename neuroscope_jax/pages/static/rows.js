@@ -56,7 +56,7 @@ function rowElement(place) {
   const score = columns.score[row];
   const link = element("a", { href: addressOf(row), tabindex: "-1" }, String(columns.id[row]));
   const cell = (name, ...content) => element("span", { class: name, role: "cell" }, ...content);
-  const bar = score === null ? null : element("i", { class: "bar" });
+  const bar = score === null ? null : element("i", { class: "bar", title: "empty at 0.5, which is chance; full at 1" });
   bar?.style.setProperty("--share", Math.max(0, 2 * score - 1)); // 0.5 is chance
   return element(
     "div",

@@ -5,8 +5,9 @@ function score(found) {
   if (!found) return null;
   const asked = `judge ${found.judge}`;
   if (found.status === "insufficient") {
-    const had = `${plural(found.n_active, "active sequence")} and ${whole.format(found.n_silent)} silent`;
-    return section("Score", asked, element("p", {}, `Too few sequences to score the label: ${had}.`));
+    const [fires, silent] = [found.n_active, found.n_silent].map((n) => whole.format(n));
+    const words = `Too few texts to score the label: ${fires} where it fires, ${silent} where it does not.`;
+    return section("Score", asked, element("p", {}, words));
   }
   const low = found.balanced_accuracy < neuroscope.facts.low;
   const value = element("strong", { class: low ? "big low" : "big" }, share(found.balanced_accuracy));
@@ -16,10 +17,8 @@ function score(found) {
 }
 
 function comparison() {
-  const control = neuroscope.facts.control;
-  if (!control || control.balanced_accuracy === null) return [];
-  const of = plural(control.n, "feature");
-  return [`. Labels of other features come to ${share(control.balanced_accuracy)} here, over ${of}`];
+  const { control } = neuroscope.facts;
+  return control ? [`. Control: ${control}`] : [];
 }
 
 function confusion(found) {
@@ -44,8 +43,9 @@ function confusion(found) {
 }
 
 function scoreNote(found) {
-  const hard = `${whole.format(found.n_hard)} of the silent sequences hold the feature's usual token.`;
-  return found.n_failed ? `${hard} ${whole.format(found.n_failed)} were asked but not answered.` : hard;
+  const contain = found.n_hard === 1 ? "contains" : "contain";
+  const hard = `${whole.format(found.n_hard)} of the silent ${contain} the token this feature fires on most.`;
+  return found.n_failed ? `${hard} ${whole.format(found.n_failed)} ${found.n_failed === 1 ? "was" : "were"} asked but not answered.` : hard;
 }
 
 function wrong(found) {
@@ -57,5 +57,5 @@ function wrong(found) {
   };
   const ordered = [...found.wrong].sort((a, b) => b.was_active - a.was_active);
   const list = element("ul", { class: "wrong" }, ...ordered.map(item));
-  return section("Judged wrong", plural(found.wrong.length, "sequence"), list);
+  return section("Judged wrong", plural(found.wrong.length, "text"), list);
 }

@@ -1,0 +1,137 @@
+"""What every request passes first on its port: its path made canonical, an id, a line in the access log.
+
+The line has no query, which may hold a key, and nothing of a body.
+"""
+
+import asyncio
+import logging
+import re
+import time
+import uuid
+from typing import Any
+
+import msgspec
+from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
+
+from server import paths
+from server.errors import invalid
+from server.metrics import Metrics
+
+logger = logging.getLogger("server.access")
+
+SANE_ID = re.compile(rb"[\w.:/+=-]{1,128}", re.ASCII)
+LEFT = 499  # nginx's number for a client that was gone before it had an answer
+DRAIN_SECONDS = 0.5
+METHODS = ("GET", "HEAD", "POST", "OPTIONS")
+ROUTES = (
+    "/health", "/metrics", "/v1/chat/completions", "/v1/completions", "/v1/models", "/v1/features/stream",
+    "/v1/features/labels",
+)  # fmt: skip
+
+
+class Front:
+    """An ASGI app around the one that answers, which can be changed for another at any time."""
+
+    def __init__(self, name: str, app: ASGIFramework, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
+        self._name = name
+
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        if scope["type"] == "websocket":
+            await _refuse_websocket(send)
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send)
+        path = paths.canonical(scope["path"])
+        try:
+            await self.app({**scope, "path": path}, exchange.receive, exchange.send)
+        finally:
+            self._note(scope, path, exchange)
+
+    def _note(self, scope: Any, path: str, exchange: "_Exchange") -> None:
+        status = exchange.status or LEFT
+        escaped = scope["raw_path"].decode("ascii", "replace")  # so it cannot break the line
+        left = "" if exchange.complete else ", left before the end"
+        logger.info(
+            "%s %s %s %d %d bytes %.0f ms %s%s",
+            self._name, scope["method"], escaped, status, exchange.size, exchange.milliseconds(), exchange.id, left,
+        )  # fmt: skip
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self.metrics.responded(self._name, method, _route(path), status)
+
+
+class _Exchange:
+    """One request on its way in and its answer on its way out."""
+
+    def __init__(self, scope: Any, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        self.id = _request_id(scope["headers"])
+        self.status, self.size, self.complete = 0, 0, False
+        self._started = time.monotonic()
+        self._closable = scope["http_version"].startswith("1")
+        self._receive, self._send = receive, send
+        self._all_received = asyncio.Event()
+
+    async def receive(self) -> Any:
+        """The next piece of the request."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            self._all_received.set()
+        return message
+
+    async def send(self, message: Any) -> None:
+        """Pass a piece of the answer on, the id added to its headers."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            more = [(b"x-request-id", self.id.encode())]
+            if not await self._drained() and self._closable:
+                more.append((b"connection", b"close"))
+            message = {**message, "headers": [*message["headers"], *more]}
+        await self._send(message)
+        if message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+            self.complete = not message.get("more_body", False)
+
+    def milliseconds(self) -> float:
+        """Since the request came."""
+        return 1000 * (time.monotonic() - self._started)
+
+    async def _drained(self) -> bool:
+        """Whether all of the request has come, within a moment.
+
+        Hypercorn closes a connection whose answer ends before its request, and a client that wants to send its next
+        request on it would find it gone.
+        """
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._all_received.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+async def _refuse_websocket(send: Any) -> None:
+    """An answer to the request for an upgrade."""
+    error = invalid(None, "There are no WebSockets here; the features stream is server-sent events over plain HTTP.")
+    body = msgspec.json.encode(error.body)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body, "more_body": False})
+
+
+def _request_id(headers: list[tuple[bytes, bytes]]) -> str:
+    """The client's own, where it is fit for a header and a log; else a new one."""
+    given = next((value for name, value in headers if name.lower() == b"x-request-id"), b"")
+    return given.decode() if SANE_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
+
+
+def _route(path: str) -> str:
+    """One of few, so that strangers cannot fill the metrics."""
+    if path.startswith("/v1/models/"):
+        return "/v1/models/{model}"
+    return path if path in ROUTES else "other"
