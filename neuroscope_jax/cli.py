@@ -56,6 +56,7 @@ def serve(
     allowed_origins: str | None = None,
     queue_size: int | None = None,
     heartbeat_seconds: float | None = None,
+    offline: bool = False,
     platform: str | None = None,
     device: str | None = None,
     dtype: DType | None = None,
@@ -90,6 +91,7 @@ def serve(
         allowed_origins: pages, comma-separated, that may use it beside those from this machine; * for any
         queue_size: requests that may wait for their turn before others are refused
         heartbeat_seconds: between comments in a stream with nothing to say; 0 for none
+        offline: ask no network; use what is on this machine
         platform: auto, cpu, gpu or tpu; auto prefers CUDA, then TPU, then CPU
         device: the same as --platform
         dtype: of the weights; auto takes float32 on CPU where it fits in memory, else bfloat16
@@ -158,7 +160,10 @@ def run(argv: list[str]) -> int:
 def _serve_config(given: dict[str, Any]) -> NeuroscopeConfig:
     """The config that serve's flags mean. Raises UserError."""
     from neuroscope_jax import pairs
+    from neuroscope_jax.models import hub
 
+    if given.pop("offline"):
+        hub.go_offline()
     quantization = given.pop("quantization")
     if quantization != "none":
         raise UserError(

@@ -73,7 +73,7 @@ def generate(target: Target, asking: Asking, options: Options) -> str:
             details = with_scores(details, scoring, options.replace_flagged, whole)
             save_labels(path, details)
             unanswered = unanswered or ("scores" if scoring.reached is False else None)
-            lines += summary.scores(details, scoring, may_replace=True)
+            lines += summary.scores(details, scoring, hint=not options.replace_flagged)
         lines += [*summary.spent(rounds), *summary.written((path, details_path(path)))]
         return summary.told(lines, unanswered)
 

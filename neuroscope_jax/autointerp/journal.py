@@ -114,6 +114,7 @@ class Journal:
             self._end += len(line)
             if not whole and not self._read_only:
                 self._end += self._out.write(b"\n")
+                break
 
     def _keep(self, answer: Answer, place: int) -> None:
         if by_the_model(answer.failure):

@@ -38,8 +38,8 @@ def score(target: Target, asking: Asking, path: Path, features: str | None, repl
         details = label_file.read(path, target.config, target.identity)  # somebody may have changed it meanwhile
         details = with_scores(details, scoring, replace_flagged, whole=features is None)
         written = label_file.save_scores(path, details)
-    may_replace = path.resolve() == target.labels_path.resolve()
-    lines = [*summary.scores(details, scoring, may_replace), *summary.spent(rounds), *summary.written(written)]
+    hint = not replace_flagged and path.resolve() == target.labels_path.resolve()
+    lines = [*summary.scores(details, scoring, hint), *summary.spent(rounds), *summary.written(written)]
     return summary.told(lines, "scores" if scoring.reached is False else None)
 
 

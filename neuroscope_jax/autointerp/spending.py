@@ -77,7 +77,10 @@ class Estimate:
     def beside(self, limit: float) -> str:
         """In words, its dollars with as many digits as tell them from `limit`."""
         tokens = _tokens(self.input_tokens, self.output_tokens)
-        return f"{counted(self.calls, 'call')} to make, {self.known:,} answered earlier, about {tokens}, {money(self.dollars, limit)} (tokens counted by {self.counted_by})"
+        return (
+            f"{counted(self.calls, 'call')} to make, {self.known:,} answered earlier, about {tokens}, "
+            f"{money(self.dollars, limit)} (tokens counted by {self.counted_by})"
+        )
 
 
 @dataclasses.dataclass

@@ -24,7 +24,7 @@ def labels(found: Mapping[int, LabelDetail], kept: int) -> Iterator[str]:
     sure = ", ".join(f"{confidence[name]:,} {name}" for name in ("high", "medium", "low"))
     yield f"labelled: {count['labelled']:,} of {counted(len(found), 'feature')}; confidence (labeler's own): {sure}"
     yield _unasked(count)
-    yield f"failed: {count['failed'] or 'none'}"
+    yield f"failed: {count['failed']:,}" if count["failed"] else "failed: none"
     yield from _failures(found)
     if kept:
         yield f"kept: {counted(kept, 'earlier label')}, where the new one failed"
@@ -36,16 +36,17 @@ def by_hand(count: int) -> Iterator[str]:
         yield f"kept {counted(count, 'label')} changed by hand"
 
 
-def scores(details: LabelDetails, scoring: Scoring, may_replace: bool) -> Iterator[str]:
+def scores(details: LabelDetails, scoring: Scoring, hint: bool) -> Iterator[str]:
     """How well labels did, beside what labels do on features that are not theirs.
 
-    `may_replace` where --replace-flagged may take labels out of the file.
+    `hint` where --replace-flagged was not given but would take labels out of the file.
     """
     found = scoring.scores
     accuracies = [s.balanced_accuracy for s in found.values() if s.balanced_accuracy is not None]
     mean = f", mean balanced accuracy {statistics.fmean(accuracies):.2f}" if accuracies else ""
-    yield f"scored: {counted(len(accuracies), 'label')}{mean}; {len(found) - len(accuracies):,} with too few texts to score"
-    yield from _low(details, scoring, may_replace)
+    too_few = f"{len(found) - len(accuracies):,} with too few texts to score"
+    yield f"scored: {counted(len(accuracies), 'label')}{mean}; {too_few}"
+    yield from _low(details, scoring, hint)
     if unanswered := sum(score.n_failed for score in found.values()):
         yield f"texts without an answer: {unanswered:,}"
     for kind, first in scoring.failures.items():
@@ -53,7 +54,7 @@ def scores(details: LabelDetails, scoring: Scoring, may_replace: bool) -> Iterat
     yield f"control: {scoring.control}"
 
 
-def _low(details: LabelDetails, scoring: Scoring, may_replace: bool) -> Iterator[str]:
+def _low(details: LabelDetails, scoring: Scoring, hint: bool) -> Iterator[str]:
     """How many labels scored low, and whether they are in the file still."""
     low = [feature for feature, score in scoring.scores.items() if score.low_confidence]
     replaced = [feature for feature in low if feature in details.features and details.features[feature].replaced]
@@ -63,8 +64,12 @@ def _low(details: LabelDetails, scoring: Scoring, may_replace: bool) -> Iterator
     stay = len(low) - len(replaced)
     if stay or not low:
         score, remain = ("scores", "it stays") if stay == 1 else ("score", "they stay")
-        hint = " (--replace-flagged takes them out)" if may_replace and not replaced else ""
-        yield f"{counted(stay, 'label')} {score} below {LOW:.2f}" + (f"; {remain} in the file{hint}" if stay else "")
+        how = (
+            (" (--replace-flagged takes it out)" if stay == 1 else " (--replace-flagged takes them out)")
+            if hint
+            else ""
+        )
+        yield f"{counted(stay, 'label')} {score} below {LOW:.2f}" + (f"; {remain} in the file{how}" if stay else "")
 
 
 def spent(rounds: Rounds) -> Iterator[str]:

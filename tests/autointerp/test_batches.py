@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from neuroscope_jax.autointerp import batches
+from neuroscope_jax.autointerp.batch_calls import Unreachable
 from neuroscope_jax.errors import UserError
 from tests.autointerp import stand_in
 from tests.autointerp.asking import KEY, MODEL, asked, question, questions, served
@@ -255,11 +256,9 @@ def test_a_batch_without_any_answer_ends_the_run(monkeypatch: pytest.MonkeyPatch
             asked(questions(25), path, batches.ask)
 
 
-def test_results_nested_beyond_reading_are_told(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    with served(monkeypatch) as server:
-        server.batches.results_reply = stand_in.Reply(b'{"a":' * 100_000)
-        with pytest.raises(UserError, match="the results cannot be read"):
-            asked(questions(3), path, batches.ask)
+def test_a_result_nested_beyond_reading_is_none() -> None:
+    with pytest.raises(Unreachable, match="the results cannot be read"):
+        batches._decoded('{"a":' * 100_000)
 
 
 def test_errors_are_told_without_what_a_terminal_obeys(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:

@@ -58,7 +58,7 @@ def demo(demo_config: NeuroscopeConfig, demo_pass: Files, tmp_path: Path, monkey
         (["generate", "--features", "1,x"], "--features '1,x': 'x' is no feature"),
         (["generate", "--features", "2048"], "--features '2048': there is no feature 2048"),
         (["generate", "--output", "labels.txt"], "labels.txt: expected a name that ends in .json"),
-        (["score"], "LABELS is missing"),
+        (["score"], "--labels is missing, as in --labels labels.json"),
         (["score", "--labels", "x.json", "--samples", "9"], "unknown flag --samples"),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(demo: Demo, monkeypatch: py
         server.script = until(math.inf)
         out = done(*words)
     assert set(answers.values()) == {1}
-    assert f"asked: {len(answers) - 70} calls, 70 answers known before" in out
+    assert f"asked: {len(answers) - 70} calls, 70 answered earlier" in out
     assert "failed: none" in out
 
 

@@ -1,14 +1,17 @@
 """`labels generate` on the demo pair against the stand-in: what is asked, written, kept and said."""
 
 import collections
+import functools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from neuroscope_jax.autointerp.evidence import Evidence
+from neuroscope_jax.autointerp import reuse
+from neuroscope_jax.autointerp.evidence import Evidence, FeatureEvidence
 from neuroscope_jax.autointerp.labelling import FEWEST
 from neuroscope_jax.autointerp.prompts import label_question
 from neuroscope_jax.autointerp.sequences import Drawer, shortage
@@ -69,9 +72,9 @@ def test_labels_come_from_the_examples_of_their_feature(
     assert details.features[dead] == LabelDetail(None, "dead", reason=f"never fired in {tokens:,} tokens")
     assert details.features[thin].status == "thin"
     assert re.fullmatch(r"has [1-4] examples, at least 5 are needed", details.features[thin].reason)
-    assert "labelled: 30 of 32 features (0 high, 30 medium, 0 low confidence)\n" in out
-    assert "not asked about: 1 dead, 1 thin\nfailed: 0\n" in out
-    assert "30 calls, 0 answers known before" in out
+    assert "labelled: 30 of 32 features; confidence (labeler's own): 0 high, 30 medium, 0 low\n" in out
+    assert "not asked about: 1 that never fired, 1 with fewer than 5 examples\nfailed: none\n" in out
+    assert "30 calls, 0 answered earlier" in out
     assert out.endswith(f"written:\n{demo.path}\n{details_path(demo.path)}\n")
 
 
@@ -102,8 +105,8 @@ def test_a_judge_that_knows_the_truth_tells_labels_from_shuffled_ones(
         out_shuffled = done("score", "--labels", str(shuffled))
     mean = np.mean([true.features[f].score.balanced_accuracy for f in features])
     assert mean > 0.7
-    assert f"scored: 8 labels, mean balanced accuracy {mean:.2f}; 0 with too few sequences" in out
-    assert true.control.n == 1
+    assert f"scored: 8 labels, mean balanced accuracy {mean:.2f}; 0 with too few texts to score" in out
+    assert true.control.n == 8
     assert true.control.balanced_accuracy < 0.7
     assert abs(float(re.search(r"scored: 8 labels, mean balanced accuracy (\S+);", out_shuffled)[1]) - 0.5) < 0.1
 
@@ -144,8 +147,8 @@ def test_retry_failed_asks_again_only_where_the_label_was_of_no_use(
     with served(monkeypatch, script(lambda prompt: bad.get(asked[prompt], "first"))) as server:
         done("generate", "--features", chosen)
         server.script = script(lambda prompt: "second")
-        assert "0 calls, 5 answers known before" in done("generate", "--features", chosen)
-        assert "2 calls, 3 answers known before" in done("generate", "--features", chosen, "--retry-failed")
+        assert "0 calls, 5 answered earlier" in done("generate", "--features", chosen)
+        assert "2 calls, 3 answered earlier" in done("generate", "--features", chosen, "--retry-failed")
     assert demo.labels() == dict(zip(features, ["second", "second", "first", "first", "first"], strict=True))
 
 
@@ -174,9 +177,9 @@ def test_a_dry_run_needs_no_key_and_sends_nothing(demo: Demo, asked: Labels, mon
         out = done("generate", "--features", "0-59", "--score", "--dry-run")
         assert not server.headers
     calls, dollars = re.search(
-        r"^([\d,]+) calls \(0 more .*, \$([\d.]+) \(tokens counted by the model's", out, re.M
+        r"^([\d,]+) calls to make, 0 answered earlier, .*, \$([\d.]+) \(tokens counted by the model's", out, re.M
     ).groups()
-    assert len(asked) < int(calls) < 8.5 * len(asked)
+    assert len(asked) < int(calls) < 8 * len(asked) + 7 * 20
     assert float(dollars) > 0
     assert next(iter(asked)) in out
     assert not demo.path.parent.exists()
@@ -235,7 +238,94 @@ def test_features_asked_for_alone_join_those_labelled_before(
     )
     assert demo.details.features[features[2]].model == MODEL
     assert demo.details.features[features[3]].model == "claude-sonnet-5-5"
-    assert demo.details.features[features[0]].model is None
+    assert demo.details.features[features[0]] == LabelDetail("mine", "labelled", by_hand=True)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_label_changed_by_hand_survives_a_run_that_covers_it(
+    demo: Demo, asked: Labels, scorable: list[int], whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = scorable[:3]
+    if whole:  # the others of the SAE are taken out of the evidence
+        monkeypatch.setattr(Evidence, "of", only(features))
+    words = ["generate", "--score", "--replace-flagged", *([] if whole else ["--features", numbers(features)])]
+    with served(monkeypatch, script(lambda prompt: f"label {asked[prompt]}")) as server:
+        done("generate", "--features", numbers(features))
+        demo.path.write_text(json.dumps(demo.labels() | {features[0]: "mine"}))
+        requests = server.requests
+        out = done(*words, "--labeler", "claude-sonnet-5-5")
+        assert requests < server.requests
+        assert "\nkept 1 label changed by hand\n" in out
+        assert f"labelled: 2 of {'2,047' if whole else '2'} features" in out
+        assert demo.labels() == {features[0]: "mine"}  # the others scored 0.5
+        assert demo.details.features[features[0]] == LabelDetail("mine", "labelled", by_hand=True)
+        again = done("score", "--labels", str(demo.path), "--replace-flagged")
+    assert "1 label scores below 0.60; it stays in the file\n" in again
+    assert demo.labels() == {features[0]: "mine"}
+    assert demo.details.features[features[0]].score.low_confidence
+
+
+def only(features: list[int]) -> Callable[[Evidence, int], FeatureEvidence]:
+    """Evidence in which other features never fire."""
+    of = Evidence.of
+    silent = functools.partial(FeatureEvidence, count=0, top=[], random=[], held_out=[])
+    return lambda self, feature: of(self, feature) if feature in features else silent(feature)
+
+
+def test_a_label_changed_while_a_run_goes_on_survives(
+    demo: Demo, asked: Labels, scorable: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, three = scorable[:3]
+
+    def label(prompt: str) -> str:
+        demo.path.write_text(json.dumps({one: "mine"}))
+        return f"label {asked[prompt]}"
+
+    def judge(prompt: str) -> dict[str, bool]:
+        demo.path.write_text(json.dumps(demo.labels() | {two: "mine too"}))
+        return dict.fromkeys(re.findall(r"^(s\d+): ", prompt, re.M), False)
+
+    with served(monkeypatch, script(lambda prompt: f"label {asked[prompt]}")) as server:
+        done("generate", "--features", str(one))
+        server.script = script(label, judge)
+        done("generate", "--features", numbers([one, two, three]), "--score", "--labeler", "claude-sonnet-5-5")
+    assert demo.labels() == {one: "mine", two: "mine too", three: f"label {three}"}
+    assert [demo.details.features[f].by_hand for f in (one, two, three)] == [True, True, False]
+    assert [demo.details.features[f].score is None for f in (one, two, three)] == [True, True, False]
+
+
+def test_the_control_of_more_labels_stays(
+    demo: Demo, asked: Labels, scorable: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(monkeypatch, script(lambda prompt: f"label {asked[prompt]}")):
+        done("generate", "--features", numbers(scorable[:6]), "--score")
+        first = demo.details.control
+        out = done("generate", "--features", numbers(scorable[6:8]), "--score")
+        assert demo.details.control == first
+        assert first.n == 6
+        words = (
+            "2 labels tried on features they were not written for scored 0.50, too few to tell (0.5 expected by chance)"
+        )
+        assert f"\ncontrol: {words}\n" in out
+        done("generate", "--features", numbers(scorable[:7]), "--score")
+        assert demo.details.control.n == 7
+
+
+def test_a_dry_run_without_a_pass_names_the_command_that_makes_it(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reuse, "calibrate", pytest.fail)
+    words = ("generate", "--dry-run", "--seed", "7", "--corpus-path", "my texts")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reuse, "_agrees", lambda *_: False)
+        status, out, err = run(*words)
+    command = "neuroscope_jax calibrate run --config demo --corpus-path 'my texts' --samples 50000 --seed 7"
+    assert (status, out) == (1, "")
+    assert "no finished corpus pass of demo/" in err
+    assert f"Make it with `{command}`" in err
+    for file in demo.files.all():
+        file.unlink()
+    status, out, err = run("generate", "--dry-run")
+    assert (status, out) == (1, "")
+    assert "Make it with `neuroscope_jax calibrate run --config demo --samples 50000`, then" in err
 
 
 def test_a_score_stays_with_a_label_that_comes_out_the_same(
@@ -267,10 +357,10 @@ def test_flagged_labels_are_replaced_where_that_is_asked_for(
 
     with served(monkeypatch, script(lambda prompt: f"label {asked[prompt]}", judge)):
         out = done("generate", "--features", numbers(chosen), "--score")
-        assert "low confidence: 3 score below 0.60, 0 of them replaced" in out
+        assert "\n3 labels score below 0.60; they stay in the file (--replace-flagged takes them out)\n" in out
         assert len(demo.labels()) == 3
         out = done("generate", "--features", numbers(chosen), "--score", "--replace-flagged")
-    assert "low confidence: 3 score below 0.60, 3 of them replaced" in out
+    assert "\n3 labels scored below 0.60 and were taken out of the file\n" in out
     assert demo.labels() == {}
     assert demo.details.features[chosen[0]].replaced
     assert demo.details.features[chosen[0]].label == f"label {chosen[0]}"
@@ -402,5 +492,5 @@ def test_a_budget_that_was_passed_is_told(demo: Demo, asked: Labels, monkeypatch
 
     with served(monkeypatch, dear):
         out = done("generate", "--features", str(min(asked.values())), "--max-usd", "0.5")
-    assert "1 call, 0 answers known before" in out
+    assert "1 call, 0 answered earlier" in out
     assert "--max-usd 0.5 was passed: $1.00 spent\n" in out

@@ -84,11 +84,13 @@ def test_a_file_written_by_hand_gets_scores_beside_it(
     assert (scores[one].tpr, scores[one].tnr) == (1, 0)
     assert (scores[other].tpr, scores[other].tnr) == (0, 1)
     assert {wrong.was_active for wrong in scores[other].wrong} == {True}
-    assert details.control.n == 1
+    assert details.control.n == len(drawn)
     unscored = details.features[dead].score
     assert (unscored.status, unscored.balanced_accuracy, unscored.n_active) == ("insufficient", None, 0)
-    assert f"scored: {len(drawn)} labels, mean balanced accuracy 0.50; 1 with too few sequences\n" in out
-    assert "control: balanced accuracy 0.50, 1 label of another feature" in out
+    assert f"scored: {len(drawn)} labels, mean balanced accuracy 0.50; 1 with too few texts to score\n" in out
+    assert f"\n{len(drawn)} labels score below 0.60; they stay in the file\n" in out
+    assert f"\ncontrol: {details.control}\n" in out
+    assert re.search(r"scored 0\.50 ± \d\.\d\d \(0\.5 expected by chance\)", str(details.control))
     assert f"{server.requests} calls" in out
 
 
@@ -99,10 +101,10 @@ def test_only_the_features_named_are_scored(
     with served(monkeypatch, finding()):
         out = done("score", "--labels", str(by_hand), "--features", str(other))
     details = read_details(details_path(by_hand))
-    assert details.features[one] == LabelDetail(f"label {one}", "labelled")
+    assert details.features[one] == LabelDetail(f"label {one}", "labelled", by_hand=True)
     assert details.features[other].score.balanced_accuracy == 0.5
     assert details.control is None
-    assert "control: none" in out
+    assert "control: no labels could be tried" in out
 
 
 def test_the_bundled_labels_of_the_demo(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,17 +131,35 @@ def test_fetched_labels_stay_fetched_labels(demo: Demo, drawn: dict[int, int], m
     assert labels.detail_of(feature).score.balanced_accuracy == 0.5
 
 
-def test_flagged_labels_leave_the_file(by_hand: Path, drawn: dict[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flagged_labels_leave_the_file_that_was_generated(
+    demo: Demo, drawn: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = label_file.new(demo.config, read_stats(demo.files.stats)[1].pair)
+    labels = {f: LabelDetail(f"label {f}", "labelled") for f in drawn}
+    save_labels(demo.path, dataclasses.replace(made, features=labels))
+    path = demo.path
     with served(monkeypatch, finding()) as server:
-        done("score", "--labels", str(by_hand))
-        assert len(json.loads(by_hand.read_text())) == len(drawn) + 2
+        done("score", "--labels", str(path))
+        assert len(json.loads(path.read_text())) == len(drawn)
         first = server.requests
-        out = done("score", "--labels", str(by_hand), "--replace-flagged")
+        out = done("score", "--labels", str(path), "--replace-flagged")
         assert server.requests == first
-    assert f"{len(drawn)} of them replaced" in out
-    assert list(json.loads(by_hand.read_text()).values()) == ["vague", ""]
-    details = read_details(details_path(by_hand))
+    assert f"\n{len(drawn)} labels scored below 0.60 and were taken out of the file\n" in out
+    assert json.loads(path.read_text()) == {}
+    details = read_details(details_path(path))
     assert all(details.features[f].replaced and details.features[f].label for f in drawn)
+
+
+def test_flagged_labels_never_leave_another_file(by_hand: Path, demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = by_hand.read_bytes()
+    with served(monkeypatch, finding()) as server:
+        line = refused("score", "--labels", str(by_hand), "--replace-flagged")
+        assert server.requests == 0
+    assert line.startswith(
+        f"--replace-flagged takes labels out of the file that `labels generate` writes only ({demo.path}"
+    )
+    assert f"; {by_hand} stays as it is" in line
+    assert by_hand.read_bytes() == before
 
 
 def test_answers_that_fail_are_counted_not_scored(
@@ -152,7 +172,7 @@ def test_answers_that_fail_are_counted_not_scored(
         out = done("score", "--labels", str(by_hand), "--features", str(feature))
     score = read_details(details_path(by_hand)).features[feature].score
     assert (score.status, score.n_failed) == ("scored", 10)
-    assert "sequences without an answer: 10" in out
+    assert "texts without an answer: 10" in out
 
 
 def test_a_dry_run_shows_a_question_and_leaves_nothing(
@@ -218,16 +238,17 @@ def test_labels_of_another_pass_may_have_seen_the_texts(
     assert "may have seen" in caplog.text
 
 
-def test_texts_that_stay_are_not_touched(
-    by_hand: Path, drawn: dict[int, int], dead: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flagged = min(drawn)
-    by_hand.write_text(f'{{"{dead}": " caf\\u00e9 \\/ ", "2000": "", "{flagged}": "label"}}')
-    with served(monkeypatch, finding()):
-        done("score", "--labels", str(by_hand), "--replace-flagged")
-    text = by_hand.read_text()
-    assert f'"{dead}": " caf\\u00e9 \\/ "' in text
-    assert list(json.loads(text)) == [str(dead), "2000"]
+def test_texts_that_stay_are_not_touched(demo: Demo, drawn: dict[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = list(drawn)[:2]
+    with served(monkeypatch, finding()) as server:
+        server.script = script(lambda prompt: "some label")
+        done("generate", "--features", f"{one},{other}")
+        demo.path.write_text(f'{{"{one}": "some label", "{other}": " caf\\u00e9 \\/ ", "2000": ""}}')
+        server.script = finding()
+        done("score", "--labels", str(demo.path), "--replace-flagged")
+    text = demo.path.read_text()
+    assert f'"{other}": " caf\\u00e9 \\/ "' in text
+    assert list(json.loads(text)) == [str(other), "2000"]
 
 
 def test_scores_are_not_lost_to_a_run_without_answers(

@@ -64,7 +64,7 @@ def test_the_estimate_is_of_all_questions() -> None:
     assert guess.input_tokens == pytest.approx(sum(exact(mixed())), rel=0.01)
     assert guess.dollars == pytest.approx((guess.input_tokens + 5 * guess.output_tokens) / 1e6)
     assert 0 < guess.output_tokens <= 1300 * 150
-    assert "1,300 calls" in str(guess)
+    assert str(guess).startswith("1,300 calls to make, 0 answered earlier, about ")
     assert "the test" in str(guess)
 
 
@@ -113,7 +113,7 @@ def test_usage_adds_up() -> None:
     assert (both.paid, both.known, both.input_tokens, both.output_tokens) == (4, 3, 4000, 400)
     assert both.dollars == pytest.approx(0.006)
     assert both.failures == {"refusal": 2, "wrong keys": 2}
-    assert "$0.01" in str(both)
+    assert str(both) == "4 calls, 3 answered earlier; 4,000 tokens read and 400 written, under $0.01"
 
 
 def test_sums_that_differ_look_different() -> None:
@@ -121,13 +121,14 @@ def test_sums_that_differ_look_different() -> None:
     assert money(1234.5) == "$1,234.50"
     assert money(0.0) == money(0.01, 0.01).replace("1", "0") == "$0.00"
     assert money(0.0123, 0.01) == "$0.012"
-    assert money(0.0003) == "$0.0003"
+    assert money(0.0003) == "under $0.01"
+    assert money(0.0003, 0.0004) == "$0.0003"
     assert money(20.00001, 20.0) == "$20.00001"
 
 
 def test_one_is_not_many() -> None:
-    assert str(Usage(paid=1, known=1)).startswith("1 call, 1 answer known before; ")
-    assert str(estimate([question(1)], lambda q: False, Prices(1, 5), exact, "x")).startswith("1 call (0 more are ")
+    assert str(Usage(paid=1, known=1)).startswith("1 call, 1 answered earlier; ")
+    assert str(estimate([question(1)], lambda q: False, Prices(1, 5), exact, "x")).startswith("1 call to make, ")
 
 
 @pytest.mark.parametrize("given", ["9" * 400 + ",1", "1," + "9" * 8])

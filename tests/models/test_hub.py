@@ -152,8 +152,10 @@ def test_serving_offline_asks_no_network_and_names_what_is_missing(
     config = pairs.from_flags(flags)
     assert (model_folder(config.model_id), sae_file(config.sae_repo, config.sae_path)) == (folder, file)
     (folder / "model-2.safetensors").unlink()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")  # what --offline changes is put back
     argv = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-    assert cli.run(["serve", "--port=0", "--features-port=0", "--platform=cpu", *argv]) == 1
+    assert cli.run(["serve", "--offline", "--port=0", "--features-port=0", "--platform=cpu", *argv]) == 1
     what, why, _ = capsys.readouterr().err.splitlines()
     assert "owner/model" in what
     assert "HF_HUB_OFFLINE is set, and the cache lacks model-2.safetensors" in why
