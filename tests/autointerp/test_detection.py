@@ -105,7 +105,7 @@ def judge(demo_config: NeuroscopeConfig, tokenizer: ChatTokenizer) -> Judge:
 
 def test_label_scoring_detection(demo_evidence: Evidence, tokenizer: ChatTokenizer, judge: Judge) -> None:
     drawer = Drawer(demo_evidence.pool, tokenizer, demo_evidence.provenance.run)
-    drawn = {f: drawer.of(demo_evidence.of(f)) for f in demo_evidence.features()[::100]}
+    drawn = {f: drawer.of(demo_evidence.of(f)) for f in demo_evidence.features()[::60]}
     drawn = {feature: found for feature, found in drawn.items() if shortage(found) is None}
     assert len(drawn) >= 10
 

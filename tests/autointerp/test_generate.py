@@ -1,6 +1,5 @@
 """`labels generate` on the demo pair against the stand-in: what is asked, written, kept and said."""
 
-import collections
 import functools
 import json
 import re
@@ -434,6 +433,13 @@ def test_the_log_tells_which_pass_is_used_and_what_it_will_cost(
     assert re.match(r"estimate: \d calls .*\(tokens counted by the Anthropic API\)$", told[1])
 
 
+class AllErrored(dict[str, str]):
+    """The outcome of every request of a batch."""
+
+    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
+        return "errored"
+
+
 EMPTY = stand_in.Reply(b"")
 REFUSED = stand_in.error(400, "invalid_request_error", "no such\x1b[2J setting")
 
@@ -448,7 +454,7 @@ def test_labels_are_not_lost_to_a_run_without_answers(
         done("generate", "--features", numbers(features))
         before, details = demo.labels(), demo.details.features
         server.script = lambda request: reply
-        server.batches.outcomes = collections.defaultdict(lambda: "errored")
+        server.batches.outcomes = AllErrored()
         status, out, err = run("generate", "--features", numbers(features), "--examples-per-feature", "10", *more)
     assert (demo.labels(), demo.details.features) == (before, details)
     assert status == 1
