@@ -93,7 +93,7 @@ def with_scores(details: LabelDetails, scoring: Scoring, replace_flagged: bool, 
             score = earlier  # for want of answers there is no new one
         replaced = replace_flagged and score.low_confidence and not detail.by_hand
         features[feature] = dataclasses.replace(detail, score=score, replaced=replaced)
-    control, earlier_control = scoring.control, details.control
-    if earlier_control and (control.n == 0 or (not whole and control.n < earlier_control.n)):
-        control = earlier_control
+    control = scoring.control
+    if control.n == 0 or (details.control and not whole and control.n < details.control.n):
+        return dataclasses.replace(details, features=features)
     return dataclasses.replace(details, features=features, control=control)

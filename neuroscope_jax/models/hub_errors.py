@@ -62,9 +62,7 @@ def _why_and_remedy(repo: str, absent: list[str], error: Exception) -> tuple[str
             return why, "check HF_ENDPOINT and HTTPS_PROXY, and whether this network wants a login first"
         case EntryNotFoundError() if not isinstance(error, LocalEntryNotFoundError):
             listed = (
-                f", or list them: `neuroscope_jax sae list --remote {repo}`"
-                if "".join(absent).endswith(".npz")
-                else ""
+                f", or list them: `neuroscope_jax sae list --remote {repo}`" if "".join(absent).endswith(".npz") else ""
             )
             return f"it holds no {', '.join(absent)}", f"look at the files on {page}/tree/main{listed}"
         case HfHubHTTPError() if error.response.status_code == 401:
