@@ -1,5 +1,6 @@
 """What every test gets: JAX on the CPU unless told otherwise, and a cache folder of its own."""
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -14,3 +15,12 @@ def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NEUROSCOPE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _levels() -> Iterator[None]:
+    """The commands set log levels; put them back."""
+    before = {name: logging.getLogger(name).level for name in ("neuroscope_jax", "server")}
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)

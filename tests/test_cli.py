@@ -1,13 +1,12 @@
 """The command line: what reaches the config, what is refused and in which words, and what help says."""
 
 import inspect
-import logging
 import os
 import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import fire
@@ -20,15 +19,6 @@ from neuroscope_jax.errors import UserError
 from neuroscope_jax.models import hub
 
 Serve = Callable[..., NeuroscopeConfig]
-
-
-@pytest.fixture(autouse=True)
-def _levels() -> Iterator[None]:
-    """The commands set log levels; put them back."""
-    before = {name: logging.getLogger(name).level for name in ("neuroscope_jax", "server")}
-    yield
-    for name, level in before.items():
-        logging.getLogger(name).setLevel(level)
 
 
 @pytest.fixture
