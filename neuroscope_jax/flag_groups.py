@@ -44,5 +44,7 @@ def _taken(given: dict[str, Any], kind: Any) -> dict[str, Any]:
 
 
 def _args(kind: Any) -> Iterator[str]:
-    """The lines of a docstring under Args."""
-    yield from (inspect.getdoc(kind) or "").partition("Args:\n")[2].splitlines()
+    """The lines under Args of a dataclass and of those it extends."""
+    for base in reversed(kind.__mro__):
+        if "__doc__" in vars(base) and dataclasses.is_dataclass(base):
+            yield from inspect.cleandoc(base.__doc__ or "").partition("Args:\n")[2].splitlines()

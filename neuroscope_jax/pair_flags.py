@@ -17,7 +17,7 @@ SHOWN_DEFAULTS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairFlags:
-    """A pair of which there may be a corpus pass.
+    """A model and an SAE.
 
     Args:
         config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
@@ -27,7 +27,6 @@ class PairFlags:
         sae_width: number of features, as the release writes it (16k, 65k, ...)
         sae_path: SAE file within the release, instead of layer and width
         sae_local_path: SAE file on this machine, instead of a release
-        calibration_path: statistics file of a finished pass, instead of the one in the cache folder
     """
 
     config: str | None = None
@@ -37,10 +36,20 @@ class PairFlags:
     sae_width: str | None = None
     sae_path: str | None = None
     sae_local_path: str | None = None
-    calibration_path: str | None = None
 
-    def resolved(self, **more: str | None) -> NeuroscopeConfig:
+    def resolved(self, **more: str | float | None) -> NeuroscopeConfig:
         """The config that these and `more` flags mean. Raises UserError. Brings JAX in."""
         from neuroscope_jax import pairs
 
         return pairs.from_flags({n: value for n, value in (vars(self) | more).items() if value is not None})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PassFlags(PairFlags):
+    """A pair of which there may be a finished corpus pass.
+
+    Args:
+        calibration_path: statistics file of a finished pass, instead of the one in the cache folder
+    """
+
+    calibration_path: str | None = None

@@ -7,7 +7,7 @@ from neuroscope_jax.autointerp.ask_flags import MODEL, AskFlags
 from neuroscope_jax.config import DType, InputNorm
 from neuroscope_jax.flag_groups import expanded
 from neuroscope_jax.logs import log_to_stderr
-from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PassFlags
 
 MOST_EXAMPLES = 20  # as many as a pass keeps of the strongest
 MOST_SAMPLES, MOST_SEED = 2**24 - 1, 2**32 - 1
@@ -17,7 +17,7 @@ MOST_SAMPLES, MOST_SEED = 2**24 - 1, 2**32 - 1
 @expanded
 def generate(
     *,
-    pair: PairFlags,
+    pair: PassFlags,
     ask: AskFlags,
     corpus_path: str | None = None,
     samples: int | None = None,
@@ -86,7 +86,7 @@ def generate(
 
 @flags.command(**SHOWN_DEFAULTS)
 @expanded
-def score(*, pair: PairFlags, ask: AskFlags, labels: str, judge: str = MODEL) -> str:
+def score(*, pair: PassFlags, ask: AskFlags, labels: str, judge: str = MODEL) -> str:
     """Score labels: can Claude, told a label, tell texts that activate the feature from others?
 
     Needs ANTHROPIC_API_KEY, and a finished corpus pass of the pair. Scores are written beside the labels.

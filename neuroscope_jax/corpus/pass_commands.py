@@ -1,32 +1,27 @@
 """The commands that run the model over a corpus: `calibrate run` and `calibrate merge`."""
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from neuroscope_jax import flags
 from neuroscope_jax.config import DType, InputNorm, NeuroscopeConfig
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.flag_groups import expanded
 from neuroscope_jax.logs import LogLevel, log_to_stderr
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags
 
 if TYPE_CHECKING:
     from neuroscope_jax.corpus.hosts import Hosts
     from neuroscope_jax.corpus.output import Files
 
-DEFAULTS = {**dataclasses.asdict(NeuroscopeConfig()), "sae_width": "16k"}
-SHOWN = {"model": DEFAULTS["model_id"], "sae": DEFAULTS["sae_repo"], "sae_layer": DEFAULTS["target_layer"]}
+WORK = {name: getattr(NeuroscopeConfig, name) for name in ("sae_input_norm", "platform", "dtype")}
 
 
-@flags.command(**DEFAULTS, **SHOWN)
+@flags.command(**SHOWN_DEFAULTS, **WORK)
+@expanded
 def run(
     *,
-    config: str | None = None,
-    model: str | None = None,
-    sae: str | None = None,
-    sae_layer: int | None = None,
-    sae_width: str | None = None,
-    sae_path: str | None = None,
-    sae_local_path: str | None = None,
+    pair: PairFlags,
     sae_input_norm: InputNorm | None = None,
     corpus_path: str | None = None,
     samples: int = 1000,
@@ -49,13 +44,6 @@ def run(
     Killed at any moment, the same command goes on from the last saved state.
 
     Args:
-        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
-        model: hub id or local folder of a checkpoint in Hugging Face layout
-        sae: hub id or local folder of an SAE release
-        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
-        sae_width: number of features, as the release writes it (16k, 65k, ...)
-        sae_path: SAE file within the release, instead of layer and width
-        sae_local_path: SAE file on this machine, instead of a release
         sae_input_norm: how the residual is scaled before the SAE; auto takes what the release was trained for
         corpus_path: file or folder of .txt, .jsonl(.gz) or .parquet; without it the config's sources (WikiText-103)
         samples: stretches of at most 127 tokens to read, spread over the documents
@@ -73,10 +61,9 @@ def run(
         save_every: seconds between two saved states
         log_level: how much is logged to stderr
     """
-    given = {name: value for name, value in locals().items() if value is not None}
     log_to_stderr(log_level)
     _check(samples, save_every, seed, distributed, (coordinator, processes, process))
-    resolved = _config(given)
+    resolved = pair.resolved(sae_input_norm=sae_input_norm, platform=platform, device=device, dtype=dtype)
     files, folder = _files(output, resolved), Path(run_folder) if run_folder else None
     # Mistakes are told by now: a host that has left would keep the others waiting.
     hosts = _joined(distributed, coordinator, processes, process)
@@ -90,7 +77,7 @@ def run(
     return _report(calibrate(resolved, options), files, resolved)
 
 
-@flags.command(**DEFAULTS, **SHOWN)
+@flags.command(**SHOWN_DEFAULTS)
 def merge(
     *shards: str,
     config: str | None = None,
@@ -117,9 +104,17 @@ def merge(
         output: statistics file to write, examples go beside it; without it where `serve` looks for them
         log_level: how much is logged to stderr
     """
-    given = {name: value for name, value in locals().items() if value is not None}
     log_to_stderr(log_level)
-    resolved = dataclasses.replace(_config(given), platform="cpu")
+    pair = PairFlags(
+        config=config,
+        model=model,
+        sae=sae,
+        sae_layer=sae_layer,
+        sae_width=sae_width,
+        sae_path=sae_path,
+        sae_local_path=sae_local_path,
+    )
+    resolved = pair.resolved(platform="cpu")
     from neuroscope_jax import platforms
 
     platforms.choose(resolved.platform)
@@ -127,14 +122,6 @@ def merge(
 
     files = _files(output, resolved)
     return _report(calibrate.merge(resolved, [Path(shard) for shard in shards], files), files, resolved)
-
-
-def _config(given: dict[str, Any]) -> NeuroscopeConfig:
-    """The config of those flags that belong to it."""
-    from neuroscope_jax import pairs
-
-    of_pair = (*pairs.FIELDS, *DEFAULTS, "config", "sae_layer", "device")
-    return pairs.from_flags({name: value for name, value in given.items() if name in of_pair})
 
 
 def _check(samples: int, save_every: float, seed: int, distributed: bool, hosts: tuple[object, ...]) -> None:

@@ -1,6 +1,5 @@
 """`calibrate show`."""
 
-import dataclasses
 import sys
 from pathlib import Path
 
@@ -14,26 +13,21 @@ from neuroscope_jax.features.labels import Labels, load_labels
 from neuroscope_jax.features.plot import save_plot
 from neuroscope_jax.features.report import as_text
 from neuroscope_jax.features.summary import summarise
+from neuroscope_jax.flag_groups import expanded
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags
 
 TOP = 20  # features listed
-DEFAULTS = {**dataclasses.asdict(NeuroscopeConfig()), "sae_width": "16k"}
-SHOWN = {"model": DEFAULTS["model_id"], "sae": DEFAULTS["sae_repo"], "sae_layer": DEFAULTS["target_layer"]}
 
 
-@flags.command(**DEFAULTS, **SHOWN)
+@flags.command(**SHOWN_DEFAULTS, filter_threshold=NeuroscopeConfig.filter_threshold)
+@expanded
 def show(
     *,
+    pair: PairFlags,
     stats: str | None = None,
     top: int = TOP,
     json: bool = False,
     plot: str | None = None,
-    config: str | None = None,
-    model: str | None = None,
-    sae: str | None = None,
-    sae_layer: int | None = None,
-    sae_width: str | None = None,
-    sae_path: str | None = None,
-    sae_local_path: str | None = None,
     filter_threshold: float | None = None,
 ) -> str:
     """Calibration statistics: where they come from, L0, dead and dense features, the densest ones by name.
@@ -45,25 +39,11 @@ def show(
         top: how many features to list, highest firing rate first
         json: print JSON instead of text
         plot: also draw densities and L0 to this file; needs the extra `plot`
-        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
-        model: hub id or local folder of a checkpoint in Hugging Face layout
-        sae: hub id or local folder of an SAE release
-        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
-        sae_width: number of features, as the release writes it (16k, 65k, ...)
-        sae_path: SAE file within the release, instead of layer and width
-        sae_local_path: SAE file on this machine, instead of a release
         filter_threshold: firing rate above which a feature counts as always on
     """
-    given = {name: value for name, value in locals().items() if value is not None}
-    for name in ("top", "json", "plot"):
-        given.pop(name, None)
     if top < 0:
         raise UserError(f"--top {top}: expected 0 or more")
-    if stats is not None:
-        given["calibration_path"] = given.pop("stats")
-    from neuroscope_jax import pairs  # brings JAX in, which other commands and --help do without
-
-    resolved = pairs.from_flags(given)
+    resolved = pair.resolved(calibration_path=stats, filter_threshold=filter_threshold)
     path = stats_path(resolved)
     if stats is None and not path.exists():
         raise UserError(

@@ -1,29 +1,22 @@
 """`labels pull`."""
 
 import collections
-import dataclasses
 from pathlib import Path
 
 from neuroscope_jax import flags
 from neuroscope_jax.config import NeuroscopeConfig, load_preset
 from neuroscope_jax.features.label_details import LabelDetails, save_labels
 from neuroscope_jax.features.labels import labels_path, read_fitting_details, read_labels
+from neuroscope_jax.flag_groups import expanded
 from neuroscope_jax.logs import LogLevel, log_to_stderr
-
-DEFAULTS = {**dataclasses.asdict(NeuroscopeConfig()), "sae_width": "16k"}
-SHOWN = {"model": DEFAULTS["model_id"], "sae": DEFAULTS["sae_repo"], "sae_layer": DEFAULTS["target_layer"]}
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags
 
 
-@flags.command(**DEFAULTS, **SHOWN)
+@flags.command(**SHOWN_DEFAULTS)
+@expanded
 def pull(
     *,
-    config: str | None = None,
-    model: str | None = None,
-    sae: str | None = None,
-    sae_layer: int | None = None,
-    sae_width: str | None = None,
-    sae_path: str | None = None,
-    sae_local_path: str | None = None,
+    pair: PairFlags,
     refresh: bool = False,
     log_level: LogLevel = "info",
 ) -> str:
@@ -32,25 +25,14 @@ def pull(
     NEURONPEDIA_DATASETS names a mirror of its bucket.
 
     Args:
-        config: a preset (gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
-        model: hub id or local folder of a checkpoint in Hugging Face layout
-        sae: hub id or local folder of an SAE release
-        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
-        sae_width: number of features, as the release writes it (16k, 65k, ...)
-        sae_path: SAE file within the release, instead of layer and width
-        sae_local_path: SAE file on this machine, instead of a release
         refresh: fetch them again where they are there already
         log_level: how much is logged to stderr
     """
-    given = {name: value for name, value in locals().items() if value is not None}
-    for name in ("refresh", "log_level"):
-        given.pop(name)
     log_to_stderr(log_level)
-    from neuroscope_jax import pairs  # brings JAX in, which other commands and --help do without
     from neuroscope_jax.features import neuronpedia
     from neuroscope_jax.features.width import width_of
 
-    resolved = pairs.from_flags(given)
+    resolved = pair.resolved()
     if labels_path(resolved, "neuronpedia") == labels_path(load_preset("demo"), "neuronpedia"):
         return "The demo's labels are bundled with it; Neuronpedia has none of this pair, and nothing was fetched."
     path, width = labels_path(resolved, "neuronpedia"), width_of(resolved)

@@ -1,40 +1,32 @@
 """`labels report` and `labels show`."""
 
-import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from neuroscope_jax import flags
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.selection import selected
+from neuroscope_jax.flag_groups import expanded
 from neuroscope_jax.logs import LogLevel, log_to_stderr
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PassFlags
 
 if TYPE_CHECKING:
     from neuroscope_jax.pages.known import Known, Measured
     from neuroscope_jax.pages.site import Sources
 
-DEFAULTS = {**dataclasses.asdict(NeuroscopeConfig()), "sae_width": "16k"}
-SHOWN = {"model": DEFAULTS["model_id"], "sae": DEFAULTS["sae_repo"], "sae_layer": DEFAULTS["target_layer"]}
 
-
-@flags.command(**DEFAULTS, **SHOWN)
+@flags.command(**SHOWN_DEFAULTS)
+@expanded
 def report(
     *,
+    pair: PassFlags,
     out: str,
     features: str | None = None,
     labels: str | None = None,
     plain: bool = False,
     decoder_logits: bool = False,
-    config: str | None = None,
-    model: str | None = None,
-    sae: str | None = None,
-    sae_layer: int | None = None,
-    sae_width: str | None = None,
-    sae_path: str | None = None,
-    sae_local_path: str | None = None,
-    calibration_path: str | None = None,
     log_level: LogLevel = "info",
 ) -> str:
     """Write pages on the features of a finished corpus pass, to open in any browser: labels, scores, examples.
@@ -47,25 +39,15 @@ def report(
         labels: a label file, instead of those in the cache folder
         plain: shade the firing token only, and do not run the model
         decoder_logits: also list the tokens that each feature makes likelier and unlikelier; reads the SAE's decoder
-        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
-        model: hub id or local folder of a checkpoint in Hugging Face layout
-        sae: hub id or local folder of an SAE release
-        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
-        sae_width: number of features, as the release writes it (16k, 65k, ...)
-        sae_path: SAE file within the release, instead of layer and width
-        sae_local_path: SAE file on this machine, instead of a release
-        calibration_path: statistics file with its examples beside it, instead of the one in the cache folder
         log_level: how much is logged to stderr
     """
-    given = _pair_flags(locals(), "out", "features", "labels", "plain", "decoder_logits", "log_level")
     log_to_stderr(log_level)
-    from neuroscope_jax import pairs  # brings JAX in, which other commands and --help do without
     from neuroscope_jax.pages import folder, site
     from neuroscope_jax.pages.known import known
 
     began, place = time.perf_counter(), Path(out).expanduser()
     folder.check(place)
-    resolved = pairs.from_flags(given)
+    resolved = pair.resolved()
     measured = _pass_with_examples(resolved)
     found = known(resolved, measured, Path(labels).expanduser() if labels else None)
     chosen = sorted(selected(features, found.width)) if features is not None else list(range(found.width))
@@ -77,46 +59,26 @@ def report(
     return f"{len(chosen):,} features, {size / 1e6:,.1f} MB, {seconds:.0f} s\n{place / 'index.html'}"
 
 
-@flags.command(**DEFAULTS, **SHOWN)
+@flags.command(**SHOWN_DEFAULTS)
+@expanded
 def show(
     *,
+    pair: PassFlags,
     features: str,
     labels: str | None = None,
-    config: str | None = None,
-    model: str | None = None,
-    sae: str | None = None,
-    sae_layer: int | None = None,
-    sae_width: str | None = None,
-    sae_path: str | None = None,
-    sae_local_path: str | None = None,
-    calibration_path: str | None = None,
 ) -> str:
     """Preview features: label and where it comes from, score, firing rate, three examples with the token marked.
 
     Args:
         features: which, as in 0,5
         labels: a label file, instead of those in the cache folder
-        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
-        model: hub id or local folder of a checkpoint in Hugging Face layout
-        sae: hub id or local folder of an SAE release
-        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
-        sae_width: number of features, as the release writes it (16k, 65k, ...)
-        sae_path: SAE file within the release, instead of layer and width
-        sae_local_path: SAE file on this machine, instead of a release
-        calibration_path: statistics file with its examples beside it, instead of the one in the cache folder
     """
-    given = _pair_flags(locals(), "features", "labels")
-    from neuroscope_jax import pairs  # brings JAX in, which other commands and --help do without
     from neuroscope_jax.pages.known import known, read_pass
     from neuroscope_jax.pages.terminal import as_text, for_stdout
 
-    resolved = pairs.from_flags(given)
+    resolved = pair.resolved()
     found = known(resolved, read_pass(resolved), Path(labels).expanduser() if labels else None)
     return for_stdout(as_text(found, selected(features, found.width)))
-
-
-def _pair_flags(given: dict[str, Any], *others: str) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None and name not in others}
 
 
 def _pass_with_examples(config: NeuroscopeConfig) -> "Measured":

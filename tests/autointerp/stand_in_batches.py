@@ -88,3 +88,10 @@ class Batches:
         elif result["type"] == "errored":
             result["error"] = json.loads(error(400, "invalid_request_error", "too long").body)
         return {"custom_id": request["custom_id"], "result": result}
+
+
+class AllErrored(dict[str, str]):
+    """The outcome of every request of a batch."""
+
+    def get(self, key: str, default: object = None) -> str:
+        return "errored"

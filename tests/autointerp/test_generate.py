@@ -20,7 +20,7 @@ from neuroscope_jax.corpus.output import Files
 from neuroscope_jax.features.label_details import LabelDetail, details_path
 from neuroscope_jax.features.labels import load_labels
 from neuroscope_jax.models.chat import ChatTokenizer
-from tests.autointerp import stand_in
+from tests.autointerp import stand_in, stand_in_batches
 from tests.autointerp.asking import MODEL, served
 from tests.autointerp.commanding import Demo, done, is_score, refused, run, script
 from tests.autointerp.truth import truthful
@@ -433,13 +433,6 @@ def test_the_log_tells_which_pass_is_used_and_what_it_will_cost(
     assert re.match(r"estimate: \d calls .*\(tokens counted by the Anthropic API\)$", told[1])
 
 
-class AllErrored(dict[str, str]):
-    """The outcome of every request of a batch."""
-
-    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
-        return "errored"
-
-
 EMPTY = stand_in.Reply(b"")
 REFUSED = stand_in.error(400, "invalid_request_error", "no such\x1b[2J setting")
 
@@ -454,7 +447,7 @@ def test_labels_are_not_lost_to_a_run_without_answers(
         done("generate", "--features", numbers(features))
         before, details = demo.labels(), demo.details.features
         server.script = lambda request: reply
-        server.batches.outcomes = AllErrored()
+        server.batches.outcomes = stand_in_batches.AllErrored()
         status, out, err = run("generate", "--features", numbers(features), "--examples-per-feature", "10", *more)
     assert (demo.labels(), demo.details.features) == (before, details)
     assert status == 1

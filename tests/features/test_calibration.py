@@ -108,7 +108,7 @@ def test_statistics_of_another_pair_are_refused(saved, changed, said):
 
 
 def test_the_same_files_under_another_name_are_the_same_pair(saved):
-    load_stats(saved, dataclasses.replace(PAIR, model_id="/home/me/model", sae_id="/home/me/params.npz"))
+    load_stats(saved, dataclasses.replace(PAIR, model_id="/elsewhere/model", sae_id="/elsewhere/params.npz"))
 
 
 def with_entry(name, index, value):
