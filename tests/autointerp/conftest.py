@@ -1,6 +1,9 @@
 """A finished corpus pass of the demo pair, small enough to be made once a test run."""
 
+import os
+
 import pytest
+from filelock import FileLock
 
 from neuroscope_jax.autointerp.evidence import Evidence
 from neuroscope_jax.config import NeuroscopeConfig, load_preset
@@ -25,8 +28,12 @@ def demo_config() -> NeuroscopeConfig:
 
 @pytest.fixture(scope="session")
 def demo_pass(demo_config: NeuroscopeConfig, tmp_path_factory: pytest.TempPathFactory) -> Files:
-    files = Files(tmp_path_factory.mktemp("pass") / "demo_stats.json")
-    calibrate(demo_config, Options(None, SAMPLES, 0, files, None, False, 3600.0, Hosts()))
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "demo_pass"  # one for all workers
+    files = Files(folder / "demo_stats.json")
+    with FileLock(folder.with_suffix(".lock")):
+        if not files.stats.exists():
+            calibrate(demo_config, Options(None, SAMPLES, 0, files, None, False, 3600.0, Hosts()))
     return files
 
 

@@ -93,7 +93,7 @@ def unwritable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     cache = tmp_path / "hub"
     cache.mkdir(exist_ok=True)
     open_folders = [cache, *(p for p in cache.rglob("*") if p.is_dir())]
-    above = [p for p in (tmp_path, *tmp_path.parents) if p.owner() == tmp_path.owner()][:3]
+    above = [p for p in (tmp_path, *tmp_path.parents) if p.stat().st_mode & 0o005 != 0o005]
     modes = {p: p.stat().st_mode for p in above}
     for folder in open_folders:
         folder.chmod(0o555)

@@ -95,10 +95,13 @@ async def test_a_reader_that_is_stopped_is_told_what_it_lost(start_server, monke
             await wait_until(lambda: server.state.broadcast.subscribers == 1)
             process.send_signal(signal.SIGSTOP)
             async with server.features() as events:
+                server.engine.permits = 0
                 answer = asyncio.create_task(server.chat(max_tokens=15_000))
-                healthy = await server.completion_events(events)
+                for _ in range(15):  # no faster than the healthy reader reads
+                    server.engine.permit(1000)
+                    assert [(await anext(events))[0] for _ in range(1000)] == ["feature_activation"] * 1000
+                assert len(await server.completion_events(events)) == 1
                 assert (await answer).json()["usage"]["completion_tokens"] == 15_000
-            assert len(healthy) == 15_001
             process.send_signal(signal.SIGCONT)
             seen, _ = await asyncio.to_thread(process.communicate, timeout=20)
         finally:
