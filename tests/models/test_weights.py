@@ -103,7 +103,7 @@ def test_other_types_are_cast(
 
 def test_one_tensor_at_a_time_is_in_host_memory(folder: Path, tiny: Tiny) -> None:
     """JAX's buffers are not Python's, so what tracemalloc sees is what was read and not yet freed."""
-    config = dataclasses.replace(tiny[0].config, hidden_size=1024, intermediate_size=1024, num_hidden_layers=4)
+    config = dataclasses.replace(tiny[0].config, hidden_size=1024, intermediate_size=1024, num_hidden_layers=8)
     model = Gemma2(config)
     params = {path: jnp.zeros(shape) for path, shape in expected_shapes(model).items()}
     total = sum(leaf.nbytes for leaf in params.values())
