@@ -20,7 +20,7 @@ from neuroscope_jax.identity import PairIdentity, identify
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import model_folder, sae_file
-from neuroscope_jax.models.weights import load_weights
+from neuroscope_jax.models.weights import load_weights, may_be_compact
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
 
@@ -48,7 +48,8 @@ def load(config: NeuroscopeConfig) -> Loaded:
     sampling = sampling_defaults(folder)
     if not tokenizer.has_chat_template:
         logger.warning("%s has no chat template; a base model? Chat will be refused: serve the -it model", folder)
-    model, dtype = model_for(folder, config.dtype)
+    compact = may_be_compact(folder)
+    model, dtype = model_for(folder, config.dtype, compact)
     config = dataclasses.replace(config, dtype=dtype, context_length=_context_length(config, model))
     sae = _sae(config, sae_path, model)
     pair = identify(config, folder, sae_path, sae.d_sae)
@@ -59,7 +60,7 @@ def load(config: NeuroscopeConfig) -> Loaded:
             f"{folder}: tokenizer.json has ids up to {tokenizer.vocabulary_size - 1}, "
             f"config.json a vocab_size of {model.config.vocab_size}; the files belong to different models"
         )
-    params = load_weights(folder, model, model.dtype)
+    params = load_weights(folder, model, model.dtype, compact=compact)
     engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
     _start(engine, folder)
     return Loaded(config, tokenizer, labels, engine, sampling)

@@ -18,11 +18,14 @@ logger = logging.getLogger(__name__)
 MEMORY_SHARE = 0.7  # of physical memory that float32 weights may take before bfloat16 is chosen
 
 
-def model_for(folder: Path, dtype: DType) -> tuple[nn.Module, DType]:
-    """The module of a checkpoint and the dtype it runs in, chosen where `dtype` is auto."""
+def model_for(folder: Path, dtype: DType, compact: bool = False) -> tuple[nn.Module, DType]:
+    """The module of a checkpoint and the dtype it runs in, chosen where `dtype` is auto.
+
+    `compact`: its weights will stay bfloat16, so that float32 takes no more memory.
+    """
     hf_config = read_config(folder)
     if dtype == "auto":
-        dtype = _choose_dtype(build_model(hf_config, jnp.float32))
+        dtype = "float32" if compact else _choose_dtype(build_model(hf_config, jnp.float32))
     return build_model(hf_config, jnp.dtype(dtype).type), dtype
 
 

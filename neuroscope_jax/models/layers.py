@@ -17,16 +17,18 @@ from neuroscope_jax.native import products
 def matmul(x: Float[Array, "*rows i"], weight: Float[Array, "o i"]) -> Float[Array, "*rows o"]:
     """`x @ weight.T`, accumulated in float32 and returned in float32. The only place that multiplies by a weight.
 
-    Weights stay in the checkpoint's own [out, in] layout. On CPUs few rows go through the native kernel. Rows are
-    flattened first: with a leading axis of one, XLA:CPU copies the weight into another layout at every step.
+    Weights stay in the checkpoint's own [out, in] layout, and under a float32 x also in its bfloat16: each is a float32
+    as it is. On CPUs few rows go through the native kernel. Rows are flattened first: with a leading axis of one,
+    XLA:CPU copies the weight into another layout at every step.
     """
-    rows = x.reshape(-1, x.shape[-1]).astype(weight.dtype)
-    if products.takes(rows.shape[0], weight.dtype):
+    rows = x.reshape(-1, x.shape[-1])
+    if products.takes(rows.shape[0], x.dtype, weight.dtype):
         y = products.product(rows, weight)
-    elif rows.shape[0] == 1 and weight.dtype == jnp.bfloat16 and jax.default_backend() == "cpu":
+    elif rows.shape[0] == 1 and x.dtype == weight.dtype == jnp.bfloat16 and jax.default_backend() == "cpu":
         y = _one_row_bfloat16(rows, weight)
     else:
-        y = _contract(rows, weight)
+        wider = jnp.promote_types(x.dtype, weight.dtype)
+        y = _contract(rows.astype(wider), weight.astype(wider))
     return y.reshape(*x.shape[:-1], weight.shape[0])
 
 
@@ -76,7 +78,7 @@ class Embedding(nn.Module):
 
     def __call__(self, ids: Int[Array, "B T"]) -> Float[Array, "B T D"]:
         # √D rounded to the activation dtype first, as the released models were trained: 59.75 for 3584 in bfloat16.
-        return jnp.take(self.weight, ids, axis=0) * jnp.asarray(self.features**0.5, self.dtype)
+        return jnp.take(self.weight, ids, axis=0).astype(self.dtype) * jnp.asarray(self.features**0.5, self.dtype)
 
     def attend(self, x: Float[Array, "B T D"]) -> Float[Array, "B T V"]:
         """Scores against every row of the table."""

@@ -23,6 +23,7 @@ from neuroscope_jax.errors import UserError
 from neuroscope_jax.files import read_json, what_it_is
 from neuroscope_jax.models.hub_cache import INDEX, SINGLE
 from neuroscope_jax.models.registry import read_config
+from neuroscope_jax.native import products
 
 Params = dict[str, Any]  # nested: module names, then "weight"
 
@@ -67,17 +68,24 @@ def load_weights(
     dtype: DTypeLike,
     part: nn.Module | None = None,
     sharding: jax.sharding.Sharding | None = None,
+    compact: bool = False,
 ) -> Params:
     """Read a checkpoint into the "params" tree of `model`, every leaf in `dtype` on the default device or `sharding`.
 
-    `part` is `model` without its later blocks: the checkpoint is checked whole, and only what `part` runs is read.
+    `compact` leaves bfloat16 as it is stored, whatever `dtype`; see `may_be_compact`. `part` is `model` without its
+    later blocks: the checkpoint is checked whole, and only what `part` runs is read.
 
     One tensor at a time is read, moved and cast, so at no time is there a second copy of the model. bfloat16 to
     bfloat16 keeps every bit. Raises UserError naming the keys that are missing, unmatched, of a wrong shape or type,
     and any file that is not what it should be.
     """
     needed = expected_shapes(model) if part is None else expected_shapes(part, "__call__")
-    return _load(_checked(folder, model), needed, dtype, sharding)
+    return _load(_checked(folder, model), needed, dtype, sharding, compact)
+
+
+def may_be_compact(folder: Path) -> bool:
+    """Whether a checkpoint's weights can stay bfloat16 under float32 arithmetic: nothing is lost, and half is read."""
+    return products.available() and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
 
 
 def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:
@@ -87,7 +95,7 @@ def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:
     """
     stored, table = _checked(folder, model), hf_key(model.UNEMBEDDING)
     small = {key: shape for key, shape in expected_shapes(model, "logits").items() if key != table}
-    return _load(stored, small, jnp.float32, None), Table(stored[table].file, table, stored[table].shape)
+    return _load(stored, small, jnp.float32), Table(stored[table].file, table, stored[table].shape)
 
 
 def save_weights(params: Params, path: Path, dtype: DTypeLike | None = None) -> None:
@@ -130,11 +138,16 @@ def _load(
     stored: Mapping[str, Stored],
     needed: Mapping[str, tuple[int, ...]],
     dtype: DTypeLike,
-    sharding: jax.sharding.Sharding | None,
+    sharding: jax.sharding.Sharding | None = None,
+    compact: bool = False,
 ) -> Params:
+    def read(key: str) -> jax.Array:
+        keeps = compact and stored[key].dtype == "BF16"
+        return _read(stored[key].file, key, jnp.bfloat16 if keeps else dtype, sharding)
+
     # The largest first: what is held besides the model itself is greatest while the model is smallest.
     order = sorted(needed, key=lambda key: -math.prod(needed[key]))
-    leaves = {tree_path(key): _read(stored[key].file, key, dtype, sharding) for key in order}
+    leaves = {tree_path(key): read(key) for key in order}
     params: Params = flax.traverse_util.unflatten_dict(leaves)
     return params
 

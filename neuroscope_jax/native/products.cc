@@ -1,4 +1,5 @@
-// y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32.
+// y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32. A float32
+// x may meet a bfloat16 weight: every bfloat16 is a float32, so that is a float32 product that reads half the bytes.
 //
 // For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied
 // with up to kRowsAtOnce rows of x; the others follow while it lies in the cache. The vector width is that of the machine
@@ -12,7 +13,9 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -72,15 +75,15 @@ Floats multiply_add(Floats a, Floats b, Floats sum) {
 #endif
 }
 
-// Operands of a product are vectors of 32-bit words. A float32 is one; of bfloat16 a word holds two neighbours.
-template <typename T>
-constexpr int kPerWord = 4 / sizeof(T);
+// Weights are read as vectors of 32-bit words. A float32 is one; of bfloat16 a word holds two neighbours.
+template <typename W>
+constexpr int kStep = kLanes * 4 / sizeof(W);
 
-// `count` of the next operands of a row, zeros behind them.
-template <typename T>
-Floats load(const T* p, int64_t count = kLanes * kPerWord<T>) {
+// `count` of the next weights of a row, zeros behind them.
+template <typename W>
+Floats load(const W* p, int64_t count = kStep<W>) {
   Floats words = {};
-  std::memcpy(&words, p, count * sizeof(T));
+  std::memcpy(&words, p, count * sizeof(W));
   return words;
 }
 
@@ -88,16 +91,84 @@ Floats load(const T* p, int64_t count = kLanes * kPerWord<T>) {
 Floats first(Floats words) { return reinterpret_cast<Floats>(reinterpret_cast<Words>(words) << 16); }
 Floats second(Floats words) { return reinterpret_cast<Floats>(reinterpret_cast<Words>(words) & 0xffff0000u); }
 
-template <typename T>
-Floats multiply_add_words(Floats a, Floats b, Floats sum) {
-  if constexpr (kPerWord<T> == 1) return multiply_add(a, b, sum);
+// What x is multiplied as. Only some processors multiply bfloat16 themselves.
+template <typename X, typename W>
+struct Multiplied {
+  typedef float type;
+};
 #if defined(__AVX512BF16__)
-  return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a),
-                                                   reinterpret_cast<__m512bh>(b)));
-#else
-  return multiply_add(second(a), second(b), multiply_add(first(a), first(b), sum));
+template <>
+struct Multiplied<BFloat16, BFloat16> {
+  typedef BFloat16 type;
+};
 #endif
+
+// The products of one step: a vector of weights with x as `Rows` laid it out.
+Floats multiply_add(Floats weight, const float* x, Floats sum, float) {
+  return multiply_add(weight, load(x), sum);
 }
+Floats multiply_add(Floats weight, const float* x, Floats sum, BFloat16) {
+  return multiply_add(second(weight), load(x + kLanes), multiply_add(first(weight), load(x), sum));
+}
+#if defined(__AVX512BF16__)
+Floats multiply_add(Floats weight, const BFloat16* x, Floats sum, BFloat16) {
+  return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(weight),
+                                                   reinterpret_cast<__m512bh>(load(x))));
+}
+#endif
+
+// ---- x as it is multiplied ---------------------------------------------------------------------------------------
+
+float as_float(float value) { return value; }
+float as_float(BFloat16 value) {
+  uint32_t bits = static_cast<uint32_t>(value.bits) << 16;
+  float wide;
+  std::memcpy(&wide, &bits, sizeof wide);
+  return wide;
+}
+
+// Rows filled up with zeros to whole steps. Floats for bfloat16 weights lie as `first` and `second` take those apart:
+//   a step of x:  0 1 2 3 4 5 …   ─▶   0 2 4 … 1 3 5 …
+template <typename X, typename W>
+class Rows {
+  using P = typename Multiplied<X, W>::type;
+  static constexpr bool kApart = sizeof(W) == 2 && sizeof(P) == 4;
+
+ public:
+  Rows(const X* x, int64_t rows, int64_t in) : stride_((in + kStep<W> - 1) / kStep<W> * kStep<W>) {
+    if constexpr (std::is_same_v<X, P> && !kApart) {
+      if (stride_ == in) {  // they lie so already
+        at_ = x;
+        return;
+      }
+    }
+    copy_.resize(rows * stride_);
+    at_ = copy_.data();
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < in; ++i) copy_[r * stride_ + place(i)] = as<P>(x[r * in + i]);
+    }
+  }
+
+  const P* row(int64_t r) const { return at_ + r * stride_; }
+  int64_t stride() const { return stride_; }
+
+ private:
+  static int64_t place(int64_t i) {
+    if constexpr (!kApart) return i;
+    int64_t within = i % kStep<W>;
+    return i - within + within / 2 + within % 2 * kLanes;
+  }
+
+  template <typename To>
+  static To as(X value) {
+    if constexpr (std::is_same_v<X, To>) return value;
+    else return as_float(value);
+  }
+
+  const int64_t stride_;
+  std::vector<P> copy_;
+  const P* at_;
+};
 
 // ---- work shared among XLA's own threads -----------------------------------------------------------------------
 
@@ -151,78 +222,83 @@ class Crew {
 template <int kRows>
 constexpr int kWeights = (kRows <= 3 ? 8 : kRows == 4 ? 6 : 4) / (kRegisters == 16 ? 2 : 1);
 
-template <int kRows, int kWeights, typename T>
-void dot(const T* x, const T* weight, int64_t in, int64_t out, float* y) {
-  constexpr int kStep = kLanes * kPerWord<T>;
+template <int kRows, int kWeights, typename W, typename P>
+void dot(const P* x, int64_t stride, const W* weight, int64_t in, int64_t out, float* y) {
   Floats sums[kWeights][kRows] = {};
   int64_t i = 0;
-  for (; i + kStep <= in; i += kStep) {
+  for (; i + kStep<W> <= in; i += kStep<W>) {
     for (int w = 0; w < kWeights; ++w) {
-      Floats of_weight = load(weight + w * in + i);
-      for (int r = 0; r < kRows; ++r) sums[w][r] = multiply_add_words<T>(of_weight, load(x + r * in + i), sums[w][r]);
+      const W* at = weight + w * in + i;
+      __builtin_prefetch(at + kWeights * in, 0, 2);
+      Floats of_weight = load(at);
+      for (int r = 0; r < kRows; ++r) sums[w][r] = multiply_add(of_weight, x + r * stride + i, sums[w][r], W());
     }
   }
   for (int w = 0; w < kWeights && i < in; ++w) {
     Floats of_weight = load(weight + w * in + i, in - i);
-    for (int r = 0; r < kRows; ++r)
-      sums[w][r] = multiply_add_words<T>(of_weight, load(x + r * in + i, in - i), sums[w][r]);
+    for (int r = 0; r < kRows; ++r) sums[w][r] = multiply_add(of_weight, x + r * stride + i, sums[w][r], W());
   }
   for (int w = 0; w < kWeights; ++w) {
     for (int r = 0; r < kRows; ++r) y[r * out + w] = sum(sums[w][r]);
   }
 }
 
-template <int kRows, typename T>
-void dots(const T* x, const T* weight, int64_t in, int64_t out, int64_t count, float* y) {
+template <int kRows, typename W, typename P>
+void dots(const P* x, int64_t stride, const W* weight, int64_t in, int64_t out, int64_t count, float* y) {
   constexpr int kAtOnce = kWeights<kRows>;
   int64_t o = 0;
-  for (; o + kAtOnce <= count; o += kAtOnce) dot<kRows, kAtOnce>(x, weight + o * in, in, out, y + o);
-  for (; o < count; ++o) dot<kRows, 1>(x, weight + o * in, in, out, y + o);
+  for (; o + kAtOnce <= count; o += kAtOnce) dot<kRows, kAtOnce>(x, stride, weight + o * in, in, out, y + o);
+  for (; o < count; ++o) dot<kRows, 1>(x, stride, weight + o * in, in, out, y + o);
 }
 
-template <typename T>
-using Dots = void (*)(const T*, const T*, int64_t, int64_t, int64_t, float*);
+template <typename W, typename P>
+using Dots = void (*)(const P*, int64_t, const W*, int64_t, int64_t, int64_t, float*);
 
-template <typename T, int... i>
-Dots<T> dots_of(int64_t rows, std::integer_sequence<int, i...>) {
-  static constexpr Dots<T> forms[] = {dots<i + 1, T>...};
+template <typename W, typename P, int... i>
+Dots<W, P> dots_of(int64_t rows, std::integer_sequence<int, i...>) {
+  static constexpr Dots<W, P> forms[] = {dots<i + 1, W, P>...};
   return forms[rows - 1];
 }
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.
-template <typename T>
-void product(ffi::ThreadPool& pool, const T* x, const T* weight, int64_t rows, int64_t in, int64_t out, float* y) {
+template <typename X, typename W>
+void product(ffi::ThreadPool& pool, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y) {
   if (rows == 0) return;
+  using P = typename Multiplied<X, W>::type;
+  const Rows<X, W> of_x(x, rows, in);
   int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce, group = (rows + groups - 1) / groups;
-  int64_t fit = kTaskBytes / std::max<int64_t>(in * sizeof(T), 1);
+  int64_t fit = kTaskBytes / std::max<int64_t>(in * sizeof(W), 1);
   int64_t each = std::max<int64_t>(fit / kRowsAtOnce * kRowsAtOnce, kRowsAtOnce);
-  Crew::run(pool, (out + each - 1) / each, [=](int64_t task) {
+  Crew::run(pool, (out + each - 1) / each, [&, each, group](int64_t task) {
     int64_t o = task * each, count = std::min(out - o, each);
     for (int64_t r = 0; r < rows; r += group) {
-      auto form = dots_of<T>(std::min(group, rows - r), std::make_integer_sequence<int, kRowsAtOnce>());
-      form(x + r * in, weight + o * in, in, out, count, y + r * out + o);
+      auto form = dots_of<W, P>(std::min(group, rows - r), std::make_integer_sequence<int, kRowsAtOnce>());
+      form(of_x.row(r), of_x.stride(), weight + o * in, in, out, count, y + r * out + o);
     }
   });
 }
 
 // ---- what XLA calls ---------------------------------------------------------------------------------------------
 
+template <typename X, typename W>
+ffi::Error product_of(ffi::ThreadPool& pool, ffi::AnyBuffer& x, ffi::AnyBuffer& weight, float* y) {
+  auto of_x = x.dimensions(), of_weight = weight.dimensions();
+  product(pool, static_cast<const X*>(x.untyped_data()), static_cast<const W*>(weight.untyped_data()), of_x[0], of_x[1],
+          of_weight[0], y);
+  return ffi::Error::Success();
+}
+
 ffi::Error product_impl(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer weight,
                         ffi::ResultBufferR2<ffi::F32> y) {
   auto of_x = x.dimensions(), of_weight = weight.dimensions();
-  if (of_x.size() != 2 || of_weight.size() != 2 || of_x[1] != of_weight[1] || x.element_type() != weight.element_type())
-    return ffi::Error::InvalidArgument("expected x [rows, in] and weight [out, in] of one type");
-  int64_t rows = of_x[0], in = of_x[1], out = of_weight[0];
+  if (of_x.size() != 2 || of_weight.size() != 2 || of_x[1] != of_weight[1])
+    return ffi::Error::InvalidArgument("expected x [rows, in] and weight [out, in]");
+  auto x_type = x.element_type(), type = weight.element_type();
   float* to = y->typed_data();
-  if (x.element_type() == ffi::F32) {
-    product(pool, x.typed_data<float>(), weight.typed_data<float>(), rows, in, out, to);
-  } else if (x.element_type() == ffi::BF16) {
-    product(pool, static_cast<const BFloat16*>(x.untyped_data()), static_cast<const BFloat16*>(weight.untyped_data()),
-            rows, in, out, to);
-  } else {
-    return ffi::Error::InvalidArgument("expected float32 or bfloat16");
-  }
-  return ffi::Error::Success();
+  if (x_type == ffi::F32 && type == ffi::F32) return product_of<float, float>(pool, x, weight, to);
+  if (x_type == ffi::F32 && type == ffi::BF16) return product_of<float, BFloat16>(pool, x, weight, to);
+  if (x_type == ffi::BF16 && type == ffi::BF16) return product_of<BFloat16, BFloat16>(pool, x, weight, to);
+  return ffi::Error::InvalidArgument("expected float32 or bfloat16, the weight no wider than x");
 }
 
 }  // namespace

@@ -6,13 +6,22 @@ import pytest
 
 from neuroscope_jax.models.gemma2 import Embedding
 from neuroscope_jax.models.layers import RMSNorm, matmul, rotary, soft_cap
+from neuroscope_jax.native import products
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 24), (2, 1, 24), (1, 5, 24)])
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_matmul_in_every_form(shape: tuple[int, ...], dtype: jnp.dtype) -> None:
+@pytest.mark.parametrize(
+    ("x_dtype", "weight_dtype"),
+    [(jnp.float32, jnp.float32), (jnp.float32, jnp.bfloat16), (jnp.bfloat16, jnp.bfloat16)],
+)
+@pytest.mark.parametrize("kernels", [True, False])
+def test_matmul_in_every_form(
+    shape: tuple[int, ...], x_dtype: jnp.dtype, weight_dtype: jnp.dtype, kernels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernels:
+        monkeypatch.setattr(products, "available", lambda: False)
     rng = np.random.default_rng(1)
-    x, weight = (jnp.array(rng.normal(size=s), dtype) for s in (shape, (40, 24)))
+    x, weight = jnp.array(rng.normal(size=shape), x_dtype), jnp.array(rng.normal(size=(40, 24)), weight_dtype)
     found = matmul(x, weight)
     assert found.dtype == jnp.float32
     # Products of the rounded inputs are exact in float32; only their sum is rounded.

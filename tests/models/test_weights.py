@@ -17,7 +17,8 @@ from safetensors.numpy import save_file
 
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.gemma2 import Gemma2
-from neuroscope_jax.models.weights import expected_shapes, load_unembedding, load_weights, save_weights
+from neuroscope_jax.models.weights import expected_shapes, load_unembedding, load_weights, may_be_compact, save_weights
+from neuroscope_jax.native import products
 
 Tiny = tuple[Gemma2, dict[str, Any]]
 UP = "model.layers.1.mlp.up_proj.weight"
@@ -99,6 +100,33 @@ def test_other_types_are_cast(
     found = params["layers_1"]["mlp"]["up_proj"]["weight"]
     assert found.dtype == dtype
     np.testing.assert_array_equal(np.asarray(found), there[UP].astype(dtype))
+
+
+def test_compact_weights_stay_bfloat16_and_the_model_computes_the_same(
+    folder: Path, tiny: Tiny, tensors: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, ids = tiny[0], jnp.array([[5, 6, 7, 8]])
+    save_file({key: value.astype(ml_dtypes.bfloat16) for key, value in tensors.items()}, folder / "model.safetensors")
+    monkeypatch.setattr(products, "available", lambda: True)
+    assert may_be_compact(folder)
+    monkeypatch.setattr(products, "available", lambda: False)  # XLA's products, which are the same for both
+    assert not may_be_compact(folder)
+    whole = load_weights(folder, model, jnp.float32)
+    compact = load_weights(folder, model, jnp.float32, compact=True)
+    assert {leaf.dtype for leaf in jax.tree.leaves(compact)} == {jnp.dtype(jnp.bfloat16)}
+    found, expected = (
+        model.apply({"params": params}, ids, jnp.arange(4)[None], method="scores") for params in (compact, whole)
+    )
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_checkpoint_of_mixed_types_is_not_compact(
+    folder: Path, tensors: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "available", lambda: True)
+    save_file({**tensors, UP: tensors[UP].astype(ml_dtypes.bfloat16)}, folder / "model.safetensors")
+    assert not may_be_compact(folder)
 
 
 def test_one_tensor_at_a_time_is_in_host_memory(folder: Path, tiny: Tiny) -> None:

@@ -14,8 +14,11 @@ from neuroscope_jax.native import compiler, products
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def require_kernels(dtype: jnp.dtype) -> None:
-    if not products.takes(1, dtype):
+KINDS = [tuple(map(jnp.dtype, kinds)) for kinds in products.MOST_ROWS]  # of x and weight
+
+
+def require_kernels() -> None:
+    if not products.available():
         pytest.skip("NO NATIVE KERNELS on this machine: their numerics are not tested")
 
 
@@ -23,16 +26,16 @@ def rounded(rng: np.random.Generator, shape: tuple[int, int], dtype: jnp.dtype) 
     return jnp.asarray(rng.standard_normal(shape), dtype)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize(("x_dtype", "weight_dtype"), KINDS)
 @pytest.mark.parametrize(
     ("rows", "width", "out"),
     [(rows, 70, 33) for rows in range(1, 10)]  # every number of rows at once, and one more
     + [(1, 1, 1), (3, 5, 3), (17, 16, 8), (33, 127, 31), (64, 256, 129), (1, 2304, 65), (8, 2304, 65)],
 )
-def test_equals_numpy(rows: int, width: int, out: int, dtype: jnp.dtype) -> None:
-    require_kernels(dtype)
+def test_equals_numpy(rows: int, width: int, out: int, x_dtype: jnp.dtype, weight_dtype: jnp.dtype) -> None:
+    require_kernels()
     rng = np.random.default_rng(rows * 10_007 + width)
-    x, weight = rounded(rng, (rows, width), dtype), rounded(rng, (out, width), dtype)
+    x, weight = rounded(rng, (rows, width), x_dtype), rounded(rng, (out, width), weight_dtype)
     found = jax.jit(products.product)(x, weight)
     assert found.dtype == jnp.float32
     exact_x, exact_weight = np.asarray(x, np.float64), np.asarray(weight, np.float64)
@@ -40,35 +43,36 @@ def test_equals_numpy(rows: int, width: int, out: int, dtype: jnp.dtype) -> None
     assert np.all(np.abs(found - exact_x @ exact_weight.T) <= 2**-22 * summed)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize(("x_dtype", "weight_dtype"), KINDS)
 @pytest.mark.parametrize("width", [15, 288, 300])
-def test_a_row_does_not_depend_on_its_neighbours(width: int, dtype: jnp.dtype) -> None:
+def test_a_row_does_not_depend_on_its_neighbours(width: int, x_dtype: jnp.dtype, weight_dtype: jnp.dtype) -> None:
     """So that a prompt read in one go, in parts or token by token gives the same numbers."""
-    require_kernels(dtype)
+    require_kernels()
     rng = np.random.default_rng(5)
-    x, weight = rounded(rng, (23, width), dtype), rounded(rng, (77, width), dtype)
+    x, weight = rounded(rng, (23, width), x_dtype), rounded(rng, (77, width), weight_dtype)
     together = products.product(x, weight)
     for rows in range(1, 9):
         np.testing.assert_array_equal(together[:rows], products.product(x[:rows], weight), f"{rows} rows")
 
 
-def test_what_is_not_finite_stays_where_it_is() -> None:
-    require_kernels(jnp.float32)
+@pytest.mark.parametrize("weight_dtype", [jnp.float32, jnp.bfloat16])
+def test_what_is_not_finite_stays_where_it_is(weight_dtype: jnp.dtype) -> None:
+    require_kernels()
     x = jnp.ones((3, 40)).at[1, 7].set(jnp.inf)
-    found = products.product(x, jnp.ones((9, 40)))
+    found = products.product(x, jnp.ones((9, 40), weight_dtype))
     np.testing.assert_array_equal(jnp.isfinite(found).all(axis=1), [True, False, True])
 
 
 @pytest.mark.parametrize(("rows", "width", "out"), [(0, 4, 3), (2, 0, 3), (2, 4, 0)])
 def test_nothing_to_multiply(rows: int, width: int, out: int) -> None:
-    require_kernels(jnp.float32)
+    require_kernels()
     found = products.product(jnp.ones((rows, width)), jnp.ones((out, width)))
     np.testing.assert_array_equal(found, np.zeros((rows, out)))
 
 
 def test_on_several_devices_at_once() -> None:
     """shard_map gives each device its own call."""
-    require_kernels(jnp.float32)
+    require_kernels()
     mesh = jax.sharding.Mesh(np.array(jax.local_devices()), ("data",))
     rows, everywhere = jax.sharding.PartitionSpec("data"), jax.sharding.PartitionSpec()
     x, weight = jnp.arange(mesh.size * 12.0).reshape(-1, 4), jnp.eye(4) * 2
@@ -77,7 +81,7 @@ def test_on_several_devices_at_once() -> None:
 
 
 def test_matmul_uses_it_for_few_rows_only() -> None:
-    require_kernels(jnp.float32)
+    require_kernels()
     weight = jnp.ones((8, 16))
     assert products.TARGET in jax.jit(matmul).lower(jnp.ones((1, 16)), weight).as_text()
     assert products.TARGET not in jax.jit(matmul).lower(jnp.ones((2048, 16)), weight).as_text()
@@ -105,7 +109,7 @@ def test_a_source_that_does_not_compile_leaves_nothing_behind(monkeypatch: pytes
 
 def test_read_only_source_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The cache folder takes the library where the package's own folder cannot be written."""
-    require_kernels(jnp.float32)
+    require_kernels()
     monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path / "cache"))
     source = tmp_path / "products.cc"
     source.write_bytes(compiler.SOURCE.read_bytes())
@@ -116,7 +120,7 @@ def test_read_only_source_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_a_library_cut_short_is_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    require_kernels(jnp.float32)
+    require_kernels()
     source = tmp_path / "products.cc"
     source.write_bytes(compiler.SOURCE.read_bytes())
     monkeypatch.setattr(compiler, "SOURCE", source)
