@@ -1,6 +1,7 @@
 """The same questions through the Message Batches API: half the price, within a day, resumed after a kill."""
 
 import asyncio
+import collections
 import logging
 from collections.abc import Iterable
 
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 MOST_QUESTIONS, MOST_CHARACTERS = 20_000, 64_000_000  # of a batch, which is in memory while it is under way
 AT_ONCE = 4  # batches under way
 POLL = 30.0  # seconds between looks at them
+MOST_LOOKS = 120  # in a row that fail: an hour
 PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a batch is sent once more, twice as many each time
 
 
@@ -154,13 +156,18 @@ class _Run:
         return next((b for b in await self._calls.latest() if batch.is_this(b) and self._state.is_new(b)), None)
 
     async def _collect_one(self) -> None:
-        """Wait for a batch to end and deliver its answers."""
+        """Wait for a batch to end and deliver its answers. Raises Unreachable after MOST_LOOKS that fail in a row."""
+        failed: collections.Counter[str] = collections.Counter()
         while True:
             for batch in self._state.under_way:
                 try:
                     if (await self._calls.status(str(batch.id))).ended:
                         return await self._collect(batch)
+                    failed.pop(str(batch.id), None)
                 except Unreachable as error:
+                    failed[str(batch.id)] += 1
+                    if failed[str(batch.id)] == MOST_LOOKS:
+                        raise Unreachable(f"message batch {batch.id}: {error}") from None
                     logger.warning("message batch %s: %s; trying again", batch.id, error)
             await asyncio.sleep(POLL)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -189,7 +190,9 @@ def _seconds(headers: httpx2.Headers) -> float:
     """What retry-after asks for, in milliseconds or seconds; 0 where it names no number."""
     try:
         if "retry-after-ms" in headers:
-            return float(headers["retry-after-ms"]) / 1000
-        return float(headers.get("retry-after", 0))
+            asked = float(headers["retry-after-ms"]) / 1000
+        else:
+            asked = float(headers.get("retry-after", 0))
     except ValueError:
         return 0.0
+    return 0.0 if math.isnan(asked) else asked

@@ -22,7 +22,8 @@ def scored(sequences: list[Sequence], answers: list[bool | None], judge: str) ->
     """The score of a label from what `judge` answered of each sequence; unanswered ones (None) are only counted.
 
     "insufficient" where fewer than FEWEST of a kind were answered. The standard error takes the answers of each kind
-    for draws of their own: sqrt(tpr (1 - tpr) / n_active + tnr (1 - tnr) / n_silent) / 2.
+    for draws of their own; of n of them, k right, p = (k + 1) / (n + 2) has the variance p (1 - p) / (n + 2) (Agresti
+    and Caffo 2000), so that 50 of 50 are no certainty.
     """
     answered = [(s, answer) for s, answer in zip(sequences, answers, strict=True) if answer is not None]
     active = [answer for s, answer in answered if s.active]
@@ -34,7 +35,7 @@ def scored(sequences: list[Sequence], answers: list[bool | None], judge: str) ->
         balanced_accuracy=None if tpr is None or tnr is None else (tpr + tnr) / 2,
         tpr=tpr,
         tnr=tnr,
-        standard_error=None if tpr is None or tnr is None else _error(tpr, len(active), tnr, len(silent)),
+        standard_error=None if tpr is None or tnr is None else _error(active, silent),
         n_active=len(active),
         n_silent=len(silent),
         n_hard=sum(s.hard for s, _ in answered),
@@ -80,5 +81,7 @@ def control(scores: Iterable[Score]) -> Control:
     return Control(statistics.fmean(found) if found else None, len(found), error)
 
 
-def _error(tpr: float, n_active: int, tnr: float, n_silent: int) -> float:
-    return math.sqrt(tpr * (1 - tpr) / n_active + tnr * (1 - tnr) / n_silent) / 2
+def _error(*kinds: list[bool]) -> float:
+    """Of the mean of two rates, each that of the answers of a kind."""
+    rates = [((sum(right) + 1) / (len(right) + 2), len(right) + 2) for right in kinds]
+    return math.sqrt(sum(p * (1 - p) / n for p, n in rates)) / 2

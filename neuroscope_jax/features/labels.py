@@ -56,36 +56,48 @@ class Labels:
         return self.details.get(index)
 
 
+@dataclasses.dataclass(frozen=True)
+class LabelFile:
+    """One file of labels, and the details beside it where there are any."""
+
+    path: Path
+    source: Source
+    texts: dict[int, str]
+    details: LabelDetails | None
+
+
 def load_labels(config: NeuroscopeConfig, width: int, pair: PairIdentity | None = None) -> Labels:
     """The best labels there are for the config's SAE, `pair` being the model and SAE in use.
 
     A file that cannot be theirs (another model's, another SAE's, one of another width) is left aside, and that is said.
     """
-    labels = Labels(config.sae_id, width, "numeric", {})
-    settled: set[int] = set()
-    for source, file in _files(config):
+    return layered(config, width, label_files(config, width, pair))
+
+
+def label_files(config: NeuroscopeConfig, width: int, pair: PairIdentity | None = None) -> list[LabelFile]:
+    """The label files on this machine that `load_labels` goes by, best first."""
+    found = []
+    for source, path in _files(config):
         try:
-            details = read_fitting_details(file, config, width, pair)
-            texts = read_labels(file, width)
+            details = read_fitting_details(path, config, width, pair)
+            found.append(LabelFile(path, source, read_labels(path, width), details))
         except UserError as error:
             # Nobody asked for this file: a base model and its tuned versions share its name.
             logger.warning("labels: left aside: %s", error)
-            continue
+    return found
+
+
+def layered(config: NeuroscopeConfig, width: int, files: list[LabelFile]) -> Labels:
+    """Each feature's label from the first of these files that settles it."""
+    labels = Labels(config.sae_id, width, "numeric", {})
+    settled: set[int] = set()
+    for file in files:
         before = len(labels.texts)
-        _add(labels, settled, source, texts, details.features if details else None)
-        logger.info("labels: %d of %d features from %s (%s)", len(labels.texts) - before, width, file, source)
+        _add(labels, settled, file.source, file.texts, file.details.features if file.details else None)
+        logger.info("labels: %d of %d features from %s (%s)", len(labels.texts) - before, width, file.path, file.source)
     if not labels.texts:
         logger.info("labels: none found for %s; features are shown by number", config.sae_id)
     return dataclasses.replace(labels, source=next(iter(labels.sources.values()), "numeric"))
-
-
-def labels_of(
-    config: NeuroscopeConfig, width: int, source: Source, texts: dict[int, str], details: LabelDetails | None
-) -> Labels:
-    """The labels of one file that was asked for, `details` being those beside it."""
-    labels = Labels(config.sae_id, width, source, {})
-    _add(labels, set(), source, texts, details.features if details else None)
-    return labels
 
 
 def read_labels(file: Path, width: int) -> dict[int, str]:

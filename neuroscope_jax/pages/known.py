@@ -2,23 +2,21 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Literal
 
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.corpus.output import Files
 from neuroscope_jax.features.calibration import FeatureStats, Provenance, read_stats, stats_path
 from neuroscope_jax.features.label_details import LabelDetail, LabelDetails
 from neuroscope_jax.features.labels import (
+    LabelFile,
     Labels,
-    labels_of,
-    labels_path,
-    load_labels,
+    label_files,
+    layered,
     read_fitting_details,
     read_labels,
 )
 from neuroscope_jax.features.width import width_of
 
-KEPT: tuple[Literal["autointerp", "neuronpedia"], ...] = ("autointerp", "neuronpedia")
 NAMES = {"neuronpedia": "Neuronpedia"}
 
 
@@ -84,19 +82,16 @@ def read_pass(config: NeuroscopeConfig) -> Measured | None:
 def known(config: NeuroscopeConfig, measured: Measured | None, file: Path | None = None) -> Known:
     """What is on this machine about the config's pair; with `file` its labels instead of those of the cache folder.
 
-    Raises UserError for files of another pair, and where not even the number of features can be told.
+    Files of another pair are left aside, and that is said. Raises UserError where `file` is one of them, and where not
+    even the number of features can be told.
     """
     pair = measured.provenance.pair if measured else None
     width = pair.width if pair else width_of(config)
     if file is None:
-        paths = [labels_path(config, source) for source in KEPT]
-        found = [read_fitting_details(path, config, width, pair) for path in paths if path.is_file()]
-        labels = load_labels(config, width, pair)
+        files = label_files(config, width, pair)
     else:
-        found = [read_fitting_details(file, config, width, pair)]
-        labels = _labels_of(file, found[0], config, width)
-    return Known(config, labels, tuple(details for details in found if details), file, measured)
-
-
-def _labels_of(file: Path, details: LabelDetails | None, config: NeuroscopeConfig, width: int) -> Labels:
-    return labels_of(config, width, details.source if details else "autointerp", read_labels(file, width), details)
+        details = read_fitting_details(file, config, width, pair)
+        source = details.source if details else "autointerp"
+        files = [LabelFile(file, source, read_labels(file, width), details)]
+    labels = layered(config, width, files)
+    return Known(config, labels, tuple(f.details for f in files if f.details), file, measured)

@@ -23,6 +23,7 @@ class Batches:
         self.created_all_the_same = False  # with this the first one is: only its reply is another
         self.results_reply: Reply | None = None  # instead of a batch's results
         self.cut_results = False  # the connection breaks in the middle of them, once
+        self.broken_results = False  # no line of them is JSON
         self.tries: queue.Queue[int] = queue.Queue()  # requests of each try to create a batch
         self.polls: queue.Queue[str] = queue.Queue()  # batches asked after
         self._looks: collections.Counter[str] = collections.Counter()
@@ -76,6 +77,8 @@ class Batches:
         lines.sort(key=lambda line: hashlib.sha256(line["custom_id"].encode()).digest())
         body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
         reply = Reply(body, headers={"content-type": "application/binary"})
+        if self.broken_results:
+            return dataclasses.replace(reply, body=b"no result\n")
         if self.cut_results:
             self.cut_results = False
             return dataclasses.replace(reply, cut=len(body) // 2)

@@ -228,6 +228,18 @@ def test_results_that_break_off_are_read_again(monkeypatch: pytest.MonkeyPatch, 
     assert (len(answers), usage.paid) == (9, 9)
 
 
+def test_results_that_stay_unreadable_end_the_run(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    monkeypatch.setattr(batches, "MOST_LOOKS", 3)
+    with served(monkeypatch, echo) as server:
+        server.batches.broken_results = True
+        with pytest.raises(UserError, match=r"\S+: the results cannot be read.*run the same command again"):
+            asked(questions(9), path, batches.ask)
+        server.batches.broken_results = False
+        answers, _ = asked(questions(9), path, batches.ask)
+        assert len(server.batches.sent) == 1
+    assert len(answers) == 9
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [

@@ -20,7 +20,8 @@ def test_by_hand() -> None:
     found = scored(sequences(50, 20, 10), answers, "judge-1")
     assert (found.status, found.judge) == ("scored", "judge-1")
     assert (found.tpr, found.tnr, found.balanced_accuracy) == (0.8, 0.75, 0.775)
-    assert found.standard_error == pytest.approx(math.sqrt(0.16 / 50 + 0.1875 / 20) / 2, rel=1e-12)
+    variances = (41 / 52) * (11 / 52) / 52 + (16 / 22) * (6 / 22) / 22
+    assert found.standard_error == pytest.approx(math.sqrt(variances) / 2, rel=1e-12)
     assert (found.n_active, found.n_silent, found.n_hard, found.n_failed) == (50, 20, 10, 0)
     assert len(found.wrong) == 15
     assert found.wrong[0] == WrongSequence("text 40", was_active=True)
@@ -45,12 +46,19 @@ def test_against_numpy_whatever_is_answered() -> None:
         rates = [right[given & (truth == kind)] for kind in (True, False)]
         assert [found.tpr, found.tnr] == pytest.approx([r.mean() for r in rates])
         assert found.balanced_accuracy == pytest.approx(np.mean([r.mean() for r in rates]))
-        variances = [np.var(r) / len(r) for r in rates]  # of means of independent draws
+        more = [np.append(r, [True, False]) for r in rates]  # one right and one wrong answer more
+        variances = [np.var(r) / len(r) for r in more]  # of means of independent draws
         assert found.standard_error == pytest.approx(np.sqrt(sum(variances)) / 2)
         assert (found.n_active, found.n_silent) == tuple(map(len, rates))
         assert found.n_failed == 70 - given.sum()
         assert found.n_hard == sum(s.hard for s, g in zip(asked, given, strict=True) if g)
         assert len(found.wrong) == np.sum(given & ~right)
+
+
+def test_all_right_is_no_certainty() -> None:
+    found = scored(sequences(50, 20), [True] * 50 + [False] * 20, "judge")
+    assert found.balanced_accuracy == 1.0
+    assert 0.02 < found.standard_error < 0.03
 
 
 def test_too_few_answers_give_no_score() -> None:

@@ -72,14 +72,21 @@ def test_without_a_pass_there_is_no_report(ran, labelled, tmp_path):
     assert "_stats.json there are none. Find them with `neuroscope_jax calibrate run`" in error
 
 
-def test_labels_of_another_pair_are_refused(ran, files, labelled, tmp_path):
+def test_labels_of_another_pair_are_left_aside(ran, files, labelled, tmp_path, caplog):
     details = read_details(details_path(labelled))
     pair = dataclasses.replace(details.pair, sae_sha256="f" * 64)
     details_path(labelled).write_bytes(msgspec.json.encode(dataclasses.replace(details, pair=pair)))
-    for command in (["show", "--features", "1"], ["report", "--out", str(tmp_path / "new")]):
-        status, _, error = ran(*command)
-        assert status == 1
-        assert "another SAE" in error
+    status, said, _ = ran("show", "--features", "1")
+    assert status == 0
+    assert said.startswith("1  feature_1\n")
+    assert "Claude" not in said
+    assert "labels: left aside: " in caplog.text
+    assert "another SAE" in caplog.text
+    assert ran("report", "--plain", "--out", str(tmp_path / "new"))[0] == 0
+    assert not any(called(tmp_path / "new" / "data" / "index.js")[0]["label"])
+    status, _, error = ran("show", "--features", "1", "--labels", str(labelled))  # asked for by name
+    assert status == 1
+    assert "another SAE" in error
 
 
 def test_show(ran, files, labelled):
