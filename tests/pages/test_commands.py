@@ -83,7 +83,8 @@ def test_labels_of_another_pair_are_left_aside(ran, files, labelled, tmp_path, c
     assert "labels: left aside: " in caplog.text
     assert "another SAE" in caplog.text
     assert ran("report", "--plain", "--out", str(tmp_path / "new"))[0] == 0
-    assert not any(called(tmp_path / "new" / "data" / "index.js")[0]["label"])
+    (columns,) = called(tmp_path / "new" / "data" / "index.js")
+    assert not any(columns["label"])
     status, _, error = ran("show", "--features", "1", "--labels", str(labelled))  # asked for by name
     assert status == 1
     assert "another SAE" in error
