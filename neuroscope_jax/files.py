@@ -80,6 +80,8 @@ def what_it_is(path: Path) -> str:
     """A few words for a message: an empty file, a Git LFS pointer, an HTML page, or a damaged file and its size."""
     if path.is_dir():
         return "a folder"
+    if path.exists() and not path.is_file():
+        return "a pipe or a device"
     try:
         with path.open("rb") as file:
             start = file.read(64).lstrip()

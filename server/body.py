@@ -12,8 +12,12 @@ from server.errors import ApiError, invalid
 BODY_SECONDS = 60
 JSON_TYPE = re.compile(r"application/([\w.-]+\+)?json")
 ERROR_PATH = re.compile(r" - at (`key` in )?`\$\.?(?P<path>[^`]*)`$")
-SURROGATES = re.compile(rb"\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[dD][89a-fA-F][\da-fA-F]{2}|\\.")
-PAIR = 12  # bytes of a whole pair's escape
+HIGH, LOW = rb"\\u[dD][89abAB][\da-fA-F]{2}", rb"\\u[dD][c-fC-F][\da-fA-F]{2}"  # escapes of a surrogate pair's halves
+ESCAPE = 6  # bytes of one
+# Stretches of what is whole and stretches of halves: megabytes of either are a single match, which goes on without
+# looking back. A backslash that is itself escaped begins no escape.
+WHOLE = rb"[^\\]++|%b%b|\\(?!u[dD][89a-fA-F][\da-fA-F]{2})." % (HIGH, LOW)
+STRETCHES = re.compile(rb"(?:%b)++|(?P<halves>(?:%b(?!%b)|%b)++)" % (WHOLE, HIGH, LOW, LOW), re.DOTALL)
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -25,7 +29,8 @@ async def read_request(kind: type[T]) -> T:
 def decode(body: bytes, kind: type[T], content_type: str, encoding: str | None = None) -> T:
     """Strict JSON to the struct. Raises ApiError."""
     if not JSON_TYPE.fullmatch(content_type.partition(";")[0].strip().lower()):
-        raise ApiError(415, f"Content-Type is {content_type or 'missing'!r}; send 'Content-Type: application/json'.")
+        found = repr(content_type) if content_type else "missing"
+        raise ApiError(415, f"Content-Type is {found}; send 'Content-Type: application/json'.")
     if encoding and encoding.strip().lower() != "identity":
         raise ApiError(415, f"Content-Encoding is {encoding!r}; send the body as it is, without compression.")
     try:
@@ -56,8 +61,7 @@ def _wrong_field(text: str) -> ApiError:
 def _whole_characters(body: bytes) -> bytes:
     r"""Half a surrogate pair (`\ud83c`: JavaScript cut an emoji in two) as the replacement character."""
 
-    def mended(escape: re.Match[bytes]) -> bytes:
-        found = escape[0]
-        return found if len(found) in (2, PAIR) else rb"\ufffd"
+    def mended(stretch: re.Match[bytes]) -> bytes:
+        return rb"\ufffd" * (len(stretch[0]) // ESCAPE) if stretch["halves"] else stretch[0]
 
-    return SURROGATES.sub(mended, body) if rb"\ud" in body or rb"\uD" in body else body
+    return STRETCHES.sub(mended, body) if rb"\ud" in body or rb"\uD" in body else body

@@ -13,6 +13,7 @@ from server.schemas import ErrorBody, ErrorObject
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5
+SHOWN = 200  # characters of a client's own text in an answer
 
 
 class ApiError(Exception):
@@ -56,7 +57,7 @@ def engine_stopped() -> ApiError:
 
 def unknown_model(name: str, served: Iterable[str]) -> ApiError:
     """A request for a model that is not the one loaded."""
-    message = f"The model {name!r} does not exist here; this server has {', '.join(map(repr, served))}."
+    message = f"The model {name[:SHOWN]!r} does not exist here; this server has {', '.join(map(repr, served))}."
     return ApiError(404, message, param="model", code="model_not_found")
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
+from werkzeug.exceptions import HTTPException
 
 from server import paths
-from server.errors import invalid
+from server.errors import ApiError, internal, invalid
 from server.metrics import Metrics
 
 logger = logging.getLogger("server.access")
@@ -22,6 +23,7 @@ logger = logging.getLogger("server.access")
 SANE_ID = re.compile(rb"[\w.:/+=-]{1,128}", re.ASCII)
 LEFT = 499  # nginx's number for a client that was gone before it had an answer
 DRAIN_SECONDS = 0.5
+NO_WEBSOCKETS = "There are no WebSockets here; the features stream is server-sent events over plain HTTP."
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 ROUTES = (
     "/health", "/metrics", "/v1/chat/completions", "/v1/completions", "/v1/models", "/v1/features/stream",
@@ -38,7 +40,7 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] == "websocket":
-            await _refuse_websocket(send)
+            await _refuse(invalid(None, NO_WEBSOCKETS), "websocket.http", send)
             return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -47,6 +49,10 @@ class Front:
         path = paths.canonical(scope["path"])
         try:
             await self.app({**scope, "path": path}, exchange.receive, exchange.send)
+        except Exception as error:  # from below the app's own handlers
+            if exchange.status:
+                raise
+            await _refuse(_told(error), "http", exchange.send)
         finally:
             self._note(scope, path, exchange)
 
@@ -111,17 +117,24 @@ class _Exchange:
         return True
 
 
-async def _refuse_websocket(send: Any) -> None:
-    """An answer to the request for an upgrade."""
-    error = invalid(None, "There are no WebSockets here; the features stream is server-sent events over plain HTTP.")
+def _told(error: Exception) -> ApiError:
+    """What the client hears. Werkzeug refuses a Host that cannot be a name before the app's handlers are in reach."""
+    if isinstance(error, HTTPException):
+        return ApiError(error.code or 500, f"{error.name}: the request's Host or address cannot be read.")
+    logger.error("a request failed", exc_info=error)
+    return internal()
+
+
+async def _refuse(error: ApiError, kind: str, send: Any) -> None:
+    """The whole answer. `kind` is that of the messages: http, or websocket.http where an upgrade was asked for."""
     body = msgspec.json.encode(error.body)
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
     ]
-    await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": body, "more_body": False})
+    await send({"type": f"{kind}.response.start", "status": error.status, "headers": headers})
+    await send({"type": f"{kind}.response.body", "body": body, "more_body": False})
 
 
 def _request_id(headers: list[tuple[bytes, bytes]]) -> str:

@@ -3,8 +3,6 @@
 Nothing is redirected, which would lose the body of a POST.
 """
 
-from urllib.parse import urlsplit
-
 PREFIX = "/v1"
 OUTSIDE = ("/", "/health", "/metrics")
 
@@ -12,7 +10,7 @@ OUTSIDE = ("/", "/health", "/metrics")
 def canonical(path: str) -> str:
     """The path as the routes spell it: one slash at a time, none at the end, /v1 in front."""
     if not path.startswith("/") and "://" in path:  # as a proxy is asked
-        path = urlsplit(path).path
+        path = path.partition("://")[2].partition("/")[2]
     path = "/" + "/".join(part for part in path.split("/") if part)
     inside = path == PREFIX or path.startswith(PREFIX + "/")
     return path if inside or path in OUTSIDE else PREFIX + path

@@ -119,8 +119,11 @@ def _check_available(state: ServerState, model: str | None) -> None:
 
 
 def _check_characters(state: ServerState, messages: list[tuple[str, str]]) -> None:
-    """Refuse what cannot fit however it is cut: to tokenize megabytes would hold everybody up for seconds."""
+    """Refuse what cannot fit however it is cut: to tokenize megabytes would hold everybody up for seconds.
+
+    Every message takes a token, but for a system's that joins the user's.
+    """
     limit = state.engine.context_length
-    least = sum(len(text) for _, text in messages) // state.tokenizer.longest_token
+    least = max(sum(len(text) for _, text in messages) // state.tokenizer.longest_token, len(messages) - 1)
     if least >= limit:
         raise errors.context_exceeded("messages", limit, f"at least {least}")

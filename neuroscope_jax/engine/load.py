@@ -26,6 +26,8 @@ from neuroscope_jax.sae.formats import load_sae
 
 logger = logging.getLogger(__name__)
 
+SMALLEST_SHARE = 0.9  # of the model's ids that a tokenizer names; embeddings are padded by some hundred at most
+
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
@@ -60,6 +62,11 @@ def load(config: NeuroscopeConfig) -> Loaded:
             f"{folder}: tokenizer.json has ids up to {tokenizer.vocabulary_size - 1}, "
             f"config.json a vocab_size of {model.config.vocab_size}; the files belong to different models"
         )
+    if tokenizer.vocabulary_size < SMALLEST_SHARE * model.config.vocab_size:
+        logger.warning(
+            "%s: tokenizer.json has %d tokens, the model %d: it may be another model's",
+            folder, tokenizer.vocabulary_size, model.config.vocab_size,
+        )  # fmt: skip
     params = load_weights(folder, model, model.dtype, compact=compact)
     engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
     _start(engine, folder)

@@ -59,6 +59,11 @@ class Gemma2Config:
             raise UserError(f"config.json: {error}") from error
         if (activation := found.get("hidden_activation") or TANH_GELU) != TANH_GELU:
             raise UserError(f"config.json: hidden_activation is {activation!r}; Gemma 2 uses {TANH_GELU!r}")
+        asks = [f"{name} {config[name]!r}" for name in ("rope_scaling", "quantization_config") if config.get(name)]
+        asks += [f"rope_type {found['rope_type']!r}"] if found.get("rope_type", "default") != "default" else []
+        asks += ["attention_bias true"] if config.get("attention_bias") else []
+        if asks:
+            raise UserError(f"config.json: asks for {', '.join(asks)}, which Gemma 2 has not as it was released")
         kinds = ["sliding_attention" if read.is_local(i) else "full_attention" for i in range(read.num_hidden_layers)]
         if (found.get("layer_types") or kinds) != kinds:
             raise UserError("config.json: layer_types are not Gemma 2's, sliding and full attention in turns")

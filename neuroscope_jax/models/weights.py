@@ -165,6 +165,8 @@ def _stored(folder: Path) -> dict[str, Stored]:
 
 def _files(folder: Path) -> list[Path]:
     if (folder / SINGLE).exists():
+        if not (folder / SINGLE).is_file():  # a pipe would be waited for
+            raise UserError(f"{folder / SINGLE}: {what_it_is(folder / SINGLE)}, expected safetensors")
         return [folder / SINGLE]
     if not (folder / INDEX).exists():
         others = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".gguf", ".pth", ".safetensors"))

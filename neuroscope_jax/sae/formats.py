@@ -6,6 +6,7 @@ line in READERS.
 
 import contextlib
 import dataclasses
+import math
 import tokenize
 import zipfile
 import zlib
@@ -152,7 +153,10 @@ def _gemma_scope(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, _Heade
         headers = {}
         for name in archive.namelist():
             with archive.open(name) as member:
-                headers[name.removesuffix(".npy")] = _header(member)
+                headers[name.removesuffix(".npy")] = found = _header(member)
+            claimed = math.prod(found.shape) * found.dtype.itemsize
+            if claimed > archive.getinfo(name).file_size and not found.dtype.hasobject:
+                raise EOFError(f"{name} is shorter than its header says")
         _check_headers(path, headers)
         yield archive, headers
 
@@ -160,11 +164,15 @@ def _gemma_scope(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, _Heade
 @contextlib.contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """The open archive. Raises UserError for damage met in the body too."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise UserError(f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz")
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such SAE file; check --sae-path or --sae-local-path") from error
+    except MemoryError as error:
+        raise UserError(f"{path}: larger than this machine's memory ({error})") from error
     except (*DAMAGE, OSError) as error:
         raise UserError(
             f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz; download it again "

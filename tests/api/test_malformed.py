@@ -5,6 +5,7 @@ NEUROSCOPE_FUZZ=2000 sends so many of each kind; the default takes seconds.
 
 import json
 import os
+import re
 import socket
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from server.body import _whole_characters
 from server.schemas import ChatRequest
 from server.text_schemas import TextRequest
 from tests.api.case import CHAT, SMALL, TEXT
@@ -82,6 +84,35 @@ def test_fields_of_any_kind(
     # The client of the tests cannot send half a surrogate pair as it is; escaped, as JavaScript sends it, it can.
     body = json.dumps({"stream": stream, **own, **changes}).encode()
     check(_post(server, path, body))
+
+
+PIECES = [
+    rb"\n",
+    rb"\\",
+    b"a",
+    rb"\ud83c",
+    rb"\udf89",
+    rb"\uDfff",
+    rb"\u00e9",
+    b"ud83c",
+    rb"\"",
+    "é".encode(),
+    b"\n",
+    b"\\",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join))
+def test_half_pairs_become_the_replacement_character(body: bytes) -> None:
+    """Against a reader that takes one escape after the other."""
+    whole, at = b"", 0
+    while at < len(body):
+        found = re.compile(rb"\\u(d[89ab]..)\\u(d[c-f]..)|\\u(d[89a-f]..)|\\.|.", re.DOTALL | re.IGNORECASE).match(
+            body, at
+        )
+        whole += rb"\ufffd" if found[3] else found[0]
+        at = found.end()
+    assert _whole_characters(body) == whole
 
 
 @MANY

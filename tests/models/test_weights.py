@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,13 @@ def test_compact_weights_stay_bfloat16_and_the_model_computes_the_same(
     )
     assert found.dtype == jnp.float32
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_pipe_is_not_waited_for(folder: Path, tiny: Tiny) -> None:
+    (folder / "model.safetensors").unlink(missing_ok=True)
+    os.mkfifo(folder / "model.safetensors")
+    with pytest.raises(UserError, match="a pipe or a device, expected safetensors"):
+        load_weights(folder, tiny[0], jnp.float32)
 
 
 def test_a_checkpoint_of_mixed_types_is_not_compact(

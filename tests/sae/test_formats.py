@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import tracemalloc
 import zipfile
 
@@ -104,6 +105,31 @@ def test_a_flipped_byte_anywhere_in_what_is_read_is_noticed(arrays, tmp_path, sa
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         with contextlib.suppress(UserError):  # any other exception fails the test
             assert np.array_equal(load_sae(path, d_model=64).W_enc, arrays["W_enc"])
+
+
+def test_a_header_that_claims_more_than_there_is(tmp_path):
+    """Nothing of that size is asked of memory."""
+    path = tmp_path / "params.npz"
+    shapes = {
+        "W_enc": (8, 4 * 10**9),
+        "W_dec": (4 * 10**9, 8),
+        "b_enc": (4 * 10**9,),
+        "threshold": (4 * 10**9,),
+        "b_dec": (8,),
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, shape in shapes.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(member, header)
+    with pytest.raises(UserError, match="damaged or not complete"):
+        load_sae(path, 8)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "params.npz")
+    with pytest.raises(UserError, match="a pipe or a device, expected a Gemma Scope"):
+        load_sae(tmp_path / "params.npz", 8)
 
 
 def test_absent_file_and_unknown_ending(tmp_path):

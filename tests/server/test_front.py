@@ -1,11 +1,14 @@
 """What every request passes: the access log, the request's id, the metrics."""
 
 import asyncio
+import contextlib
 import logging
 import re
 
 import pytest
 
+from server.front import Front
+from server.metrics import Metrics
 from server.paths import canonical
 
 USER = [{"role": "user", "content": "confidential"}]
@@ -40,11 +43,42 @@ async def metric(server, name):
         ("/v1x/models", "/v1/v1x/models"),
         ("http://localhost:8080/models", "/v1/models"),
         ("*", "/v1/*"),
+        ("http://localhost:8080", "/"),
+        ("http://[::1/health", "/health"),
+        ("x://[a]b/models", "/v1/models"),
         ("/v1/v1/models", "/v1/v1/models"),
     ],
 )
 def test_canonical_paths(path, expected):
     assert canonical(path) == expected
+
+
+@pytest.mark.parametrize("sent", [False, True])
+async def test_what_fails_below_the_app_is_answered_and_told(sent, caplog):
+    """Before the answer began the client hears of it; after that only the connection can end."""
+    caplog.set_level(logging.INFO)
+    messages = []
+
+    async def app(scope, receive, send):
+        if sent:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise OSError("secret detail")
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        messages.append(message)
+
+    front = Front("chat", app, Metrics())
+    scope = {"type": "http", "http_version": "1.1", "method": "GET", "path": "/health", "raw_path": b"/health"}
+    with contextlib.ExitStack() as stack:
+        if sent:
+            stack.enter_context(pytest.raises(OSError, match="secret"))
+        await front({**scope, "headers": []}, receive, send)
+    assert [message.get("status") for message in messages] == ([200] if sent else [500, None])
+    assert b"secret" not in b"".join(message.get("body", b"") for message in messages)
+    assert lines(caplog)[-1].startswith(f"chat GET /health {200 if sent else 500} ")
 
 
 async def test_one_line_a_request_with_neither_prompt_nor_query(server, caplog, wait_until):
