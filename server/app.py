@@ -90,7 +90,7 @@ class _Service:
         self._ports, self._stop = ports, stop
         before = Metrics()
         self._chat, self._features = (
-            Front(name, create_loading_app(name, config), before) for name in ("chat", "features")
+            Front(name, create_loading_app(name, config), before, stop) for name in ("chat", "features")
         )
         fronts = ((self._chat, ports.chat), (self._features, ports.features))
         self._servers = [asyncio.create_task(self._serve_front(front, port)) for front, port in fronts]

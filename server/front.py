@@ -15,7 +15,7 @@ from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallabl
 from werkzeug.exceptions import HTTPException
 
 from server import paths
-from server.errors import ApiError, internal, invalid
+from server.errors import ApiError, internal, invalid, stopping
 from server.metrics import Metrics
 
 logger = logging.getLogger("server.access")
@@ -34,9 +34,9 @@ ROUTES = (
 class Front:
     """An ASGI app around the one that answers, which can be changed for another at any time."""
 
-    def __init__(self, name: str, app: ASGIFramework, metrics: Metrics) -> None:
+    def __init__(self, name: str, app: ASGIFramework, metrics: Metrics, stop: asyncio.Event) -> None:
         self.app, self.metrics = app, metrics
-        self._name = name
+        self._name, self._stop = name, stop
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] == "websocket":
@@ -45,7 +45,7 @@ class Front:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send)
+        exchange = _Exchange(scope, receive, send, self._stop)
         path = paths.canonical(scope["path"])
         try:
             await self.app({**scope, "path": path}, exchange.receive, exchange.send)
@@ -53,6 +53,9 @@ class Front:
             if exchange.status:
                 raise
             await _refuse(_told(error), "http", exchange.send)
+        else:
+            if exchange.given_up and not exchange.status:
+                await _refuse(stopping(), "http", exchange.send)
         finally:
             self._note(scope, path, exchange)
 
@@ -71,17 +74,17 @@ class Front:
 class _Exchange:
     """One request on its way in and its answer on its way out."""
 
-    def __init__(self, scope: Any, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    def __init__(self, scope: Any, receive: ASGIReceiveCallable, send: ASGISendCallable, stop: asyncio.Event) -> None:
         self.id = _request_id(scope["headers"])
-        self.status, self.size, self.complete = 0, 0, False
+        self.status, self.size, self.complete, self.given_up = 0, 0, False, False
         self._started = time.monotonic()
         self._closable = scope["http_version"].startswith("1")
-        self._receive, self._send = receive, send
+        self._receive, self._send, self._stop = receive, send, stop
         self._all_received = asyncio.Event()
 
     async def receive(self) -> Any:
-        """The next piece of the request."""
-        message = await self._receive()
+        """The next piece of the request. One that is still coming when the server stops is given up."""
+        message = await (self._receive() if self._all_received.is_set() else self._piece())
         if message["type"] == "http.disconnect" or not message.get("more_body", False):
             self._all_received.set()
         return message
@@ -102,6 +105,16 @@ class _Exchange:
     def milliseconds(self) -> float:
         """Since the request came."""
         return 1000 * (time.monotonic() - self._started)
+
+    async def _piece(self) -> Any:
+        coming, stopped = asyncio.ensure_future(self._receive()), asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait((coming, stopped), return_when=asyncio.FIRST_COMPLETED)
+            self.given_up = not coming.done()
+            return {"type": "http.disconnect"} if self.given_up else coming.result()
+        finally:
+            coming.cancel()
+            stopped.cancel()
 
     async def _drained(self) -> bool:
         """Whether all of the request has come, within a moment.

@@ -70,7 +70,7 @@ async def test_what_fails_below_the_app_is_answered_and_told(sent, caplog):
     async def send(message):
         messages.append(message)
 
-    front = Front("chat", app, Metrics())
+    front = Front("chat", app, Metrics(), asyncio.Event())
     scope = {"type": "http", "http_version": "1.1", "method": "GET", "path": "/health", "raw_path": b"/health"}
     with contextlib.ExitStack() as stack:
         if sent:

@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,20 @@ def test_signal_ends_open_streams_and_exits_with_0(process, number):
             "event: feature_activation",
             "event: generation_complete",
         ]
+    assert process.wait(WAIT_SECONDS) == 0
+    assert process.stderr.read() == ""
+
+
+def test_a_body_that_is_still_coming_is_given_up(process):
+    chat, _ = map(httpx.URL, process.stdout.readline().split())
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((chat.host, chat.port), WAIT_SECONDS) as client:
+        client.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        httpx.get(chat.join("/health"))  # a later request is answered, so that one has begun
+        process.send_signal(signal.SIGTERM)
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"shutting_down" in answer
     assert process.wait(WAIT_SECONDS) == 0
     assert process.stderr.read() == ""
 
