@@ -49,9 +49,6 @@ def test_fields_at_fault_are_named(config_json: dict[str, Any], changes: dict[st
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [(None, "No such file"), ("<html>", "not valid JSON"), ("[1]", "Expected `object`, got `array`")]
-)
-@pytest.mark.parametrize(
     ("asked", "said"),
     [
         ({"rope_scaling": {"type": "linear", "factor": 2}}, "rope_scaling {'type': 'linear', 'factor': 2}"),
@@ -67,6 +64,9 @@ def test_other_arithmetic_is_refused(config_json: dict[str, Any], asked: dict[st
     build_model({**config_json, **usual, "attention_bias": False}, jnp.float32)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [(None, "No such file"), ("<html>", "not valid JSON"), ("[1]", "Expected `object`, got `array`")]
+)
 def test_config_files_that_are_none(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "config.json").write_text(text)
