@@ -10,15 +10,17 @@ import fire
 
 from neuroscope_jax import __version__, flags
 from neuroscope_jax.autointerp import commands as autointerp_commands
-from neuroscope_jax.config import DType, FilterMode, InputNorm, NeuroscopeConfig
+from neuroscope_jax.config import FilterMode, NeuroscopeConfig
 from neuroscope_jax.corpus import commands as corpus_commands
 from neuroscope_jax.corpus import pass_commands
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features import commands as calibration_commands
 from neuroscope_jax.features import label_commands
+from neuroscope_jax.flag_groups import expanded
 from neuroscope_jax.logs import LogLevel, log_to_stderr
 from neuroscope_jax.models import commands as model_commands
 from neuroscope_jax.pages import commands as page_commands
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags, WorkFlags
 from neuroscope_jax.sae import commands as sae_commands
 
 PROGRAM = "neuroscope_jax"
@@ -27,22 +29,15 @@ KEY_VARIABLE = "NEUROSCOPE_API_KEY"
 
 
 @flags.command(
-    model=DEFAULTS.model_id,
-    sae=DEFAULTS.sae_repo,
-    sae_layer=DEFAULTS.target_layer,
-    sae_width="16k",
-    **dataclasses.asdict(DEFAULTS) | {"model_aliases": None, "allowed_hosts": None, "allowed_origins": None},
+    **dataclasses.asdict(DEFAULTS)
+    | SHOWN_DEFAULTS
+    | {"model_aliases": None, "allowed_hosts": None, "allowed_origins": None},
 )
+@expanded
 def serve(
     *,
-    config: str | None = None,
-    model: str | None = None,
-    sae: str | None = None,
-    sae_layer: int | None = None,
-    sae_width: str | None = None,
-    sae_path: str | None = None,
-    sae_local_path: str | None = None,
-    sae_input_norm: InputNorm | None = None,
+    pair: PairFlags,
+    work: WorkFlags,
     top_k: int | None = None,
     feature_filter: FilterMode | None = None,
     filter_threshold: float | None = None,
@@ -57,9 +52,6 @@ def serve(
     queue_size: int | None = None,
     heartbeat_seconds: float | None = None,
     offline: bool = False,
-    platform: str | None = None,
-    device: str | None = None,
-    dtype: DType | None = None,
     quantization: str = "none",
     context_length: int | None = None,
     broadcast_buffer_size: int | None = None,
@@ -70,14 +62,6 @@ def serve(
     Without flags: the values in brackets. A preset changes them, and single flags change the preset.
 
     Args:
-        config: a preset (demo, gemma-2-2b-it, gemma-2-9b-it) or a .toml file with NeuroscopeConfig's fields
-        model: hub id or local folder of a checkpoint in Hugging Face layout
-        sae: hub id or local folder of an SAE release
-        sae_layer: block whose output the SAE reads, counted from 0; chooses the SAE together with the width
-        sae_width: number of features, as the release writes it (16k, 65k, ...)
-        sae_path: SAE file within the release, instead of layer and width
-        sae_local_path: SAE file on this machine, instead of a release
-        sae_input_norm: how the residual is scaled before the SAE; auto takes what the release was trained for
         top_k: features reported with each token
         feature_filter: which features are left out of the report, or ranked by surprise; needs calibration data
         filter_threshold: firing rate above which a feature counts as always on
@@ -92,15 +76,13 @@ def serve(
         queue_size: requests that may wait for their turn before others are refused
         heartbeat_seconds: between comments in a stream with nothing to say; 0 for none
         offline: ask no network; use what is on this machine
-        platform: auto, cpu, gpu or tpu; auto prefers CUDA, then TPU, then CPU
-        device: the same as --platform
-        dtype: of the weights; auto takes float32 on CPU where it fits in memory, else bfloat16
-        quantization: only none in this version; --dtype bfloat16 halves the memory
+        quantization: only none in this version
         context_length: longest prompt and answer together, in tokens
         broadcast_buffer_size: events kept for a features reader that lags, before the oldest are dropped
         log_level: how much is logged to stderr
     """
-    given = {name: value for name, value in locals().items() if value is not None}
+    own = {name: value for name, value in locals().items() if name not in ("pair", "work")}
+    given = {name: value for name, value in (own | vars(pair) | vars(work)).items() if value is not None}
     log_to_stderr(given.pop("log_level"))
     resolved = _serve_config(given)
     from server.__main__ import start  # the one step up: commands are above everything
@@ -168,7 +150,7 @@ def _serve_config(given: dict[str, Any]) -> NeuroscopeConfig:
     if quantization != "none":
         raise UserError(
             f"--quantization {quantization}: not available in this version, which runs weights as released; "
-            "leave the flag out, or halve the memory with --dtype bfloat16"
+            "leave the flag out"
         )
     for name in ("model_aliases", "allowed_hosts", "allowed_origins"):
         if name in given:

@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 def read_json(path: Path, kind: type[T]) -> T:
     """The file as a value of `kind`, a msgspec Struct say. Raises UserError naming the file and the field."""
+    if is_waited_for(path):
+        raise UserError(f"{path}: {what_it_is(path)}, expected JSON")
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
@@ -76,11 +78,16 @@ def _to_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def is_waited_for(path: Path) -> bool:
+    """Whether opening it could wait for ever: a pipe or a device."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
 def what_it_is(path: Path) -> str:
     """A few words for a message: an empty file, a Git LFS pointer, an HTML page, or a damaged file and its size."""
     if path.is_dir():
         return "a folder"
-    if path.exists() and not path.is_file():
+    if is_waited_for(path):
         return "a pipe or a device"
     try:
         with path.open("rb") as file:

@@ -11,15 +11,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def expanded(function: F) -> F:
-    """A command with one flag for each field of the dataclasses among the function's parameters, after its own flags.
+    """A command with one flag for each field of the dataclasses among the function's parameters, in their place.
 
     The fields' help is in their dataclass's docstring, under Args like that of other flags.
     """
     hints = typing.get_type_hints(function)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
     own = inspect.signature(function).parameters.values()
-    parameters = [p.replace(annotation=hints[p.name]) for p in own if p.name not in groups]
-    parameters += [_parameter(field) for kind in groups.values() for field in dataclasses.fields(kind)]
+    parameters = [
+        flag
+        for p in own
+        for flag in (_flags_of(groups[p.name]) if p.name in groups else [p.replace(annotation=hints[p.name])])
+    ]
 
     @functools.wraps(function)
     def command(**given: Any) -> Any:
@@ -32,10 +35,13 @@ def expanded(function: F) -> F:
     return typing.cast(F, command)
 
 
-def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
-    return inspect.Parameter(
-        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=typing.cast(type, field.type)
-    )
+def _flags_of(group: Any) -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=typing.cast(type, field.type)
+        )
+        for field in dataclasses.fields(group)
+    ]
 
 
 def _taken(given: dict[str, Any], kind: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from neuroscope_jax.config import NeuroscopeConfig
+from neuroscope_jax.config import DType, InputNorm, NeuroscopeConfig
 
 _DEFAULTS = NeuroscopeConfig()
 # What help shows where a flag's own default is that the preset decides.
@@ -42,6 +42,23 @@ class PairFlags:
         from neuroscope_jax import pairs
 
         return pairs.from_flags({n: value for n, value in (vars(self) | more).items() if value is not None})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WorkFlags:
+    """How a model and its SAE run.
+
+    Args:
+        sae_input_norm: how the residual is scaled before the SAE; auto takes what the release was trained for
+        platform: auto, cpu, gpu or tpu; auto prefers CUDA, then TPU, then CPU
+        device: the same as --platform
+        dtype: of the weights; auto takes float32 on CPU where it fits in memory, else bfloat16
+    """
+
+    sae_input_norm: InputNorm | None = None
+    platform: str | None = None
+    device: str | None = None
+    dtype: DType | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from server.schemas import ErrorBody, ErrorObject
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5
-SHOWN = 200  # characters of a client's own text in an answer
+MOST_CHARACTERS = 2_000  # of a message, which may repeat what the client sent
 
 
 class ApiError(Exception):
@@ -28,6 +28,8 @@ class ApiError(Exception):
         code: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
+        if len(message) > MOST_CHARACTERS:
+            message = f"{message[: MOST_CHARACTERS // 2]} … {message[-MOST_CHARACTERS // 2 :]}"
         super().__init__(message)
         self.status = status
         self.headers = headers or {}
@@ -57,7 +59,7 @@ def engine_stopped() -> ApiError:
 
 def unknown_model(name: str, served: Iterable[str]) -> ApiError:
     """A request for a model that is not the one loaded."""
-    message = f"The model {name[:SHOWN]!r} does not exist here; this server has {', '.join(map(repr, served))}."
+    message = f"The model {name!r} does not exist here; this server has {', '.join(map(repr, served))}."
     return ApiError(404, message, param="model", code="model_not_found")
 
 

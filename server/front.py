@@ -48,7 +48,14 @@ class Front:
         exchange = _Exchange(scope, receive, send, self._stop)
         path = paths.canonical(scope["path"])
         try:
-            await self.app({**scope, "path": path}, exchange.receive, exchange.send)
+            await self._answer({**scope, "path": path}, exchange)
+        finally:
+            self._note(scope, path, exchange)
+
+    async def _answer(self, scope: Any, exchange: "_Exchange") -> None:
+        """By the app, or where that left it without one."""
+        try:
+            await self.app(scope, exchange.receive, exchange.send)
         except Exception as error:  # from below the app's own handlers
             if exchange.status:
                 raise
@@ -56,8 +63,6 @@ class Front:
         else:
             if exchange.given_up and not exchange.status:
                 await _refuse(stopping(), "http", exchange.send)
-        finally:
-            self._note(scope, path, exchange)
 
     def _note(self, scope: Any, path: str, exchange: "_Exchange") -> None:
         status = exchange.status or LEFT

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 
 from neuroscope_jax.engine.requests import SamplingOptions
 from neuroscope_jax.errors import UserError
@@ -57,7 +58,7 @@ async def chat_plan(state: ServerState, request: ChatRequest) -> Plan:
     messages = prompt_messages(request)
     if not state.tokenizer.has_chat_template:
         raise errors.no_chat(state.model_name)
-    _check_characters(state, messages)
+    _check_length(state, messages)
     sampling = _sampling(state, request, request.top_logprobs)
     goes_on, tokenizer = request.continue_final_message, state.tokenizer
     encode = tokenizer.encode_continuation if goes_on else tokenizer.encode_chat
@@ -118,12 +119,13 @@ def _check_available(state: ServerState, model: str | None) -> None:
         raise errors.unknown_model(model or "", state.names)
 
 
-def _check_characters(state: ServerState, messages: list[tuple[str, str]]) -> None:
+def _check_length(state: ServerState, messages: list[tuple[str, str]]) -> None:
     """Refuse what cannot fit however it is cut: to tokenize megabytes would hold everybody up for seconds.
 
-    Every message takes a token, but for a system's that joins the user's.
+    Every turn takes a token; neighbours on one side, of which the system's texts are the user's, are one turn.
     """
     limit = state.engine.context_length
-    least = max(sum(len(text) for _, text in messages) // state.tokenizer.longest_token, len(messages) - 1)
+    sides = itertools.groupby(role == "assistant" for role, _ in messages)
+    least = max(sum(len(text) for _, text in messages) // state.tokenizer.longest_token, sum(1 for _ in sides))
     if least >= limit:
         raise errors.context_exceeded("messages", limit, f"at least {least}")

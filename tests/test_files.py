@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.files import set_aside
+from neuroscope_jax.files import read_json, set_aside
 
 
 @pytest.fixture
@@ -57,3 +57,9 @@ def test_folders_are_made_and_a_file_in_their_place_is_named(tmp_path: Path) -> 
     inside_a_file = tmp_path / "new" / "folder" / "a.json" / "b.json"
     with pytest.raises(UserError, match="cannot be written"), set_aside(inside_a_file):
         pass
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(UserError, match="a pipe or a device, expected JSON"):
+        read_json(tmp_path / "config.json", dict)

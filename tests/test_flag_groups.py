@@ -59,16 +59,16 @@ def test_mistakes_are_told_as_for_any_flag(argv: list[str], said: str) -> None:
 
 
 def test_help_shows_all_of_them_with_their_defaults() -> None:
-    assert list(inspect.signature(look).parameters) == ["what", "loud", "folder", "depth"]
+    assert list(inspect.signature(look).parameters) == ["folder", "depth", "what", "loud"]
     lines = flags.help_text("program", ["look"], look).splitlines()
     assert lines[2] == "Look for something."
     assert lines[4:] == [
-        "  --what TEXT",
-        "        to look for",
-        "  --loud",
-        "        say so",
         "  --folder TEXT",
         "        of the files [here]",
         "  --depth N",
         "        how far down [2]",
+        "  --what TEXT",
+        "        to look for",
+        "  --loud",
+        "        say so",
     ]

@@ -4,10 +4,9 @@ from pathlib import Path
 
 from neuroscope_jax import flags
 from neuroscope_jax.autointerp.ask_flags import MODEL, AskFlags
-from neuroscope_jax.config import DType, InputNorm
 from neuroscope_jax.flag_groups import expanded
 from neuroscope_jax.logs import log_to_stderr
-from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PassFlags
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PassFlags, WorkFlags
 
 MOST_EXAMPLES = 20  # as many as a pass keeps of the strongest
 MOST_SAMPLES, MOST_SEED = 2**24 - 1, 2**32 - 1
@@ -19,6 +18,7 @@ def generate(
     *,
     pair: PassFlags,
     ask: AskFlags,
+    work: WorkFlags,
     corpus_path: str | None = None,
     samples: int | None = None,
     seed: int | None = None,
@@ -27,10 +27,6 @@ def generate(
     score: bool = False,
     decoder_logits: bool = False,
     output: str | None = None,
-    sae_input_norm: InputNorm | None = None,
-    platform: str | None = None,
-    device: str | None = None,
-    dtype: DType | None = None,
 ) -> str:
     """Have Claude label features from the texts that activate them most, and write the labels where `serve` looks.
 
@@ -46,31 +42,22 @@ def generate(
         score: also score each label on texts the labeler has not seen, 7 calls more a label
         decoder_logits: also show which tokens a feature makes likelier; reads the SAE's decoder
         output: label file to write, its details go beside it; without it where `serve` looks for them
-        sae_input_norm: how the residual is scaled before the SAE; auto takes what the release was trained for
-        platform: auto, cpu, gpu or tpu, for the corpus pass
-        device: the same as --platform
-        dtype: of the weights in the pass; auto takes float32 on CPU where it fits in memory, else bfloat16
     """
     log_to_stderr(ask.log_level)
     _check(samples, seed, examples_per_feature)
-    if ask.replace_flagged and not score:
-        raise flags.UsageError("--replace-flagged goes by the scores: give --score too, or use `labels score`")
-    if pair.calibration_path and (corpus_path, samples, seed) != (None, None, None):
-        raise flags.UsageError(
-            "--calibration-path names a finished pass; --corpus-path, --samples and --seed ask for one"
-        )
+    _check_together(pair.calibration_path, (corpus_path, samples, seed), ask.replace_flagged, score)
     asking = ask.asking(labeler)  # the key is missed before anything is loaded
-    config = pair.resolved(sae_input_norm=sae_input_norm, platform=platform, device=device, dtype=dtype)
+    config = pair.resolved(**vars(work))
     from neuroscope_jax import platforms
 
     platforms.choose(config.platform)
-    same = {**vars(pair), "calibration_path": None, "sae_input_norm": sae_input_norm, "platform": platform}
     # Only now: these touch JAX, and must find the platform chosen.
     from neuroscope_jax.autointerp import generate as command
     from neuroscope_jax.autointerp.reuse import SAMPLES, Wanted
     from neuroscope_jax.autointerp.target import Target
 
-    same |= {"device": device, "dtype": dtype, "corpus_path": corpus_path, "samples": samples or SAMPLES, "seed": seed}
+    same = vars(pair) | vars(work)
+    same |= {"calibration_path": None, "corpus_path": corpus_path, "samples": samples or SAMPLES, "seed": seed}
     options = command.Options(
         wanted=Wanted(corpus_path, samples, seed),
         calibrate=f"neuroscope_jax calibrate run {flags.typed(same)}" if ask.dry_run else None,
@@ -114,6 +101,16 @@ def score(*, pair: PassFlags, ask: AskFlags, labels: str, judge: str = MODEL) ->
         )
     label_file.check(path, config, ask.dry_run)
     return command.score(Target.find(config), asking, path, ask.features, ask.replace_flagged)
+
+
+def _check_together(calibration_path: str | None, wanted: tuple[object, ...], replaces: bool, scores: bool) -> None:
+    """Flags that mean nothing beside, or without, one another."""
+    if replaces and not scores:
+        raise flags.UsageError("--replace-flagged goes by the scores: give --score too, or use `labels score`")
+    if calibration_path and any(flag is not None for flag in wanted):
+        raise flags.UsageError(
+            "--calibration-path names a finished pass; --corpus-path, --samples and --seed ask for one"
+        )
 
 
 def _check(samples: int | None, seed: int | None, examples: int) -> None:

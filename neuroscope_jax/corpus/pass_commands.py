@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuroscope_jax import flags
-from neuroscope_jax.config import DType, InputNorm, NeuroscopeConfig
+from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.flag_groups import expanded
 from neuroscope_jax.logs import LogLevel, log_to_stderr
-from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags
+from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags, WorkFlags
 
 if TYPE_CHECKING:
     from neuroscope_jax.corpus.hosts import Hosts
@@ -22,14 +22,11 @@ WORK = {name: getattr(NeuroscopeConfig, name) for name in ("sae_input_norm", "pl
 def run(
     *,
     pair: PairFlags,
-    sae_input_norm: InputNorm | None = None,
+    work: WorkFlags,
     corpus_path: str | None = None,
     samples: int = 1000,
     seed: int = 0,
     output: str | None = None,
-    platform: str | None = None,
-    device: str | None = None,
-    dtype: DType | None = None,
     distributed: bool = False,
     coordinator: str | None = None,
     processes: int | None = None,
@@ -41,17 +38,14 @@ def run(
 ) -> str:
     """Run the model and SAE over a corpus: statistics and the best examples of every feature.
 
-    Killed at any moment, the same command goes on from the last saved state.
+    Killed at any moment, the same command goes on from the last saved state. All devices of the platform work in
+    parallel.
 
     Args:
-        sae_input_norm: how the residual is scaled before the SAE; auto takes what the release was trained for
         corpus_path: file or folder of .txt, .jsonl(.gz) or .parquet; without it the config's sources (WikiText-103)
         samples: stretches of at most 127 tokens to read, spread over the documents
         seed: of the choice of stretches and of the random examples
         output: statistics file to write, examples go beside it; without it where `serve` looks for them
-        platform: auto, cpu, gpu or tpu; all devices of it work in parallel
-        device: the same as --platform
-        dtype: of the weights; auto takes float32 on CPU where it fits in memory, else bfloat16
         distributed: this is one of several hosts that read the corpus together
         coordinator: HOST:PORT of the first host, where JAX does not know it (it does on TPU pods and under Slurm)
         processes: how many hosts there are, where JAX does not know it
@@ -63,7 +57,7 @@ def run(
     """
     log_to_stderr(log_level)
     _check(samples, save_every, seed, distributed, (coordinator, processes, process))
-    resolved = pair.resolved(sae_input_norm=sae_input_norm, platform=platform, device=device, dtype=dtype)
+    resolved = pair.resolved(**vars(work))
     files, folder = _files(output, resolved), Path(run_folder) if run_folder else None
     # Mistakes are told by now: a host that has left would keep the others waiting.
     hosts = _joined(distributed, coordinator, processes, process)

@@ -57,20 +57,22 @@ def load(config: NeuroscopeConfig) -> Loaded:
     pair = identify(config, folder, sae_path, sae.d_sae)
     tap = _tap(config, sae, pair)
     labels = load_labels(config, sae.d_sae, pair)
-    if tokenizer.vocabulary_size > model.config.vocab_size:
-        raise UserError(
-            f"{folder}: tokenizer.json has ids up to {tokenizer.vocabulary_size - 1}, "
-            f"config.json a vocab_size of {model.config.vocab_size}; the files belong to different models"
-        )
-    if tokenizer.vocabulary_size < SMALLEST_SHARE * model.config.vocab_size:
-        logger.warning(
-            "%s: tokenizer.json has %d tokens, the model %d: it may be another model's",
-            folder, tokenizer.vocabulary_size, model.config.vocab_size,
-        )  # fmt: skip
+    _check_vocabulary(folder, tokenizer.vocabulary_size, model.config.vocab_size)
     params = load_weights(folder, model, model.dtype, compact=compact)
     engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
     _start(engine, folder)
     return Loaded(config, tokenizer, labels, engine, sampling)
+
+
+def _check_vocabulary(folder: Path, named: int, ids: int) -> None:
+    """Whether a tokenizer that names so many tokens can be that of a model with so many ids."""
+    if named > ids:
+        raise UserError(
+            f"{folder}: tokenizer.json has ids up to {named - 1}, "
+            f"config.json a vocab_size of {ids}; the files belong to different models"
+        )
+    if named < SMALLEST_SHARE * ids:
+        logger.warning("%s: tokenizer.json has %d tokens, the model %d: it may be another model's", folder, named, ids)
 
 
 def _start(engine: JaxEngine, folder: Path) -> None:

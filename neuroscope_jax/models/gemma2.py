@@ -22,6 +22,8 @@ from neuroscope_jax.models.layers import Embedding, Linear, RMSNorm, rotary, sof
 
 TANH_GELU = "gelu_pytorch_tanh"
 
+OTHERWISE = ("rope_type", "rope_scaling", "quantization_config", "attention_bias")  # change what is computed
+
 Slots = tuple[Float[Array, "B S K H"], Float[Array, "B S K H"]]  # keys and values of one layer
 
 
@@ -59,11 +61,8 @@ class Gemma2Config:
             raise UserError(f"config.json: {error}") from error
         if (activation := found.get("hidden_activation") or TANH_GELU) != TANH_GELU:
             raise UserError(f"config.json: hidden_activation is {activation!r}; Gemma 2 uses {TANH_GELU!r}")
-        asks = [f"{name} {config[name]!r}" for name in ("rope_scaling", "quantization_config") if config.get(name)]
-        asks += [f"rope_type {found['rope_type']!r}"] if found.get("rope_type", "default") != "default" else []
-        asks += ["attention_bias true"] if config.get("attention_bias") else []
-        if asks:
-            raise UserError(f"config.json: asks for {', '.join(asks)}, which Gemma 2 has not as it was released")
+        if asked := [f"{name} {found[name]!r}" for name in OTHERWISE if not _usual(found.get(name))]:
+            raise UserError(f"config.json: asks for {', '.join(asked)}, which Gemma 2 has not as it was released")
         kinds = ["sliding_attention" if read.is_local(i) else "full_attention" for i in range(read.num_hidden_layers)]
         if (found.get("layer_types") or kinds) != kinds:
             raise UserError("config.json: layer_types are not Gemma 2's, sliding and full attention in turns")
@@ -83,6 +82,12 @@ class Gemma2Config:
     def is_local(self, layer: int) -> bool:
         """Even layers see a sliding window, odd layers everything."""
         return layer % 2 == 0
+
+
+def _usual(value: Any) -> bool:
+    """Whether a field of OTHERWISE, or its absence, leaves the arithmetic as it is here."""
+    kind = value.get("rope_type", value.get("type")) if isinstance(value, Mapping) else value
+    return not value or kind == "default"
 
 
 class Attention(nn.Module):

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.files import read_json, what_it_is
+from neuroscope_jax.files import is_waited_for, read_json, what_it_is
 from neuroscope_jax.models.hub_cache import INDEX, SINGLE
 from neuroscope_jax.models.registry import read_config
 from neuroscope_jax.native import products
@@ -165,7 +165,7 @@ def _stored(folder: Path) -> dict[str, Stored]:
 
 def _files(folder: Path) -> list[Path]:
     if (folder / SINGLE).exists():
-        if not (folder / SINGLE).is_file():  # a pipe would be waited for
+        if is_waited_for(folder / SINGLE):
             raise UserError(f"{folder / SINGLE}: {what_it_is(folder / SINGLE)}, expected safetensors")
         return [folder / SINGLE]
     if not (folder / INDEX).exists():

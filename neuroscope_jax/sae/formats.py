@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 
 from neuroscope_jax.config import InputNorm
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.files import what_it_is
+from neuroscope_jax.files import is_waited_for, what_it_is
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 
 
@@ -164,7 +164,7 @@ def _gemma_scope(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, _Heade
 @contextlib.contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """The open archive. Raises UserError for damage met in the body too."""
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if is_waited_for(path):
         raise UserError(f"{path}: {what_it_is(path)}, expected a Gemma Scope params.npz")
     try:
         with zipfile.ZipFile(path) as archive:

@@ -54,13 +54,17 @@ def test_fields_at_fault_are_named(config_json: dict[str, Any], changes: dict[st
         ({"rope_scaling": {"type": "linear", "factor": 2}}, "rope_scaling {'type': 'linear', 'factor': 2}"),
         ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 10_000.0}}, "rope_type 'yarn'"),
         ({"quantization_config": {"bits": 4}}, "quantization_config {'bits': 4}"),
-        ({"attention_bias": True}, "attention_bias true"),
+        ({"attention_bias": True}, "attention_bias True"),
     ],
 )
 def test_other_arithmetic_is_refused(config_json: dict[str, Any], asked: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=re.escape(said)):
         build_model({**config_json, **asked}, jnp.float32)
-    usual = {"rope_scaling": None, "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0}}
+    usual = {
+        "rope_scaling": {"rope_type": "default"},
+        "quantization_config": None,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0},
+    }
     build_model({**config_json, **usual, "attention_bias": False}, jnp.float32)
 
 

@@ -135,3 +135,21 @@ async def test_error_that_only_the_template_finds(server, monkeypatch):
     response = await server.chat()
     assert response.status_code == 400
     assert error_of(response)["param"] == "messages"
+
+
+async def test_more_turns_than_the_context_has_room_for_are_refused_before_they_are_read(server, monkeypatch):
+    monkeypatch.setattr(type(server.state.tokenizer), "encode_chat", None)
+    messages = [{"role": role, "content": ""} for role in ["user", "assistant"] * 32]
+    response = await server.chat(messages=messages)
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "context_length_exceeded"
+    assert "at least 64 tokens" in response.json()["error"]["message"]
+
+
+async def test_an_answer_does_not_repeat_megabytes(server):
+    response = await server.chat(model="x" * 2_000_000)
+    message = response.json()["error"]["message"]
+    assert response.status_code == 404
+    assert len(message) < 2_100
+    assert message.startswith("The model 'xxx")
+    assert message.endswith("does not exist here; this server has 'demo'.")
