@@ -146,11 +146,9 @@ def _told(error: Exception) -> ApiError:
 async def _refuse(error: ApiError, kind: str, send: Any) -> None:
     """The whole answer. `kind` is that of the messages: http, or websocket.http where an upgrade was asked for."""
     body = msgspec.json.encode(error.body)
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-        (b"connection", b"close"),
-    ]
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    if kind != "http":  # there `_Exchange` says whether the connection ends
+        headers.append((b"connection", b"close"))
     await send({"type": f"{kind}.response.start", "status": error.status, "headers": headers})
     await send({"type": f"{kind}.response.body", "body": body, "more_body": False})
 
