@@ -1,10 +1,13 @@
 """Grouped-query attention with soft-capped scores and an optional sliding window."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from neuroscope_jax.models.layers import precision_of, soft_cap
+from neuroscope_jax.native import attention as native
 
 MASKED = -2.3819763e38  # lowest bfloat16-safe score; a row is never masked whole, since a token always sees itself
 
@@ -26,7 +29,42 @@ def causal_mask(queries: Int[Array, "B T"], keys: Int[Array, "B S"], window: int
     return allowed if window is None else allowed & (j > i - window)
 
 
+class View(NamedTuple):
+    """What each query may look at, in one kind of layer."""
+
+    mask: Bool[Array, "B T S"]
+    window: int | None
+    start: Int[Array, ""] | None  # where the keys are a cache: the slot of the first query, the others follow it
+
+    @classmethod
+    def of_cache(cls, positions: Int[Array, "B T"], length: int, window: int | None) -> "View":
+        """Queries at consecutive positions, the same in every row, over `length` slots; slot s holds position s."""
+        slots = jnp.broadcast_to(jnp.arange(length), (positions.shape[0], length))
+        return cls(causal_mask(positions, slots, window), window, positions[0, 0])
+
+    @classmethod
+    def of_each_other(cls, positions: Int[Array, "B T"], window: int | None) -> "View":
+        """Tokens that see those before them and no cache."""
+        return cls(causal_mask(positions, positions, window), window, None)
+
+
 def attend(
+    query: Float[Array, "B T N H"],
+    key: Float[Array, "B S K H"],
+    value: Float[Array, "B S K H"],
+    view: View,
+    scale: float,
+    cap: float | None,
+) -> Float[Array, "B T N H"]:
+    """Weighted mean of values; scores and softmax in float32. On CPUs few queries of a cache go through the kernel."""
+    if view.start is not None and native.takes(query.shape[0], query.shape[1], key.dtype):
+        mixed = native.attend_cached(query[0], key[0], value[0], view.start, scale, cap, view.window)[None]
+    else:
+        mixed = _attend(query, key, value, view.mask, scale, cap)
+    return mixed.astype(query.dtype)
+
+
+def _attend(
     query: Float[Array, "B T N H"],
     key: Float[Array, "B S K H"],
     value: Float[Array, "B S K H"],
@@ -34,12 +72,10 @@ def attend(
     scale: float,
     cap: float | None,
 ) -> Float[Array, "B T N H"]:
-    """Weighted mean of values; scores and softmax in float32."""
     batch, length, heads, head_dim = query.shape
     grouped = query.reshape(batch, length, key.shape[2], heads // key.shape[2], head_dim)
     scores = jnp.where(mask[:, None, None], soft_cap(_scores(grouped, key) * scale, cap), MASKED)
-    mixed = _mix(jax.nn.softmax(scores, axis=-1), value)
-    return mixed.reshape(query.shape).astype(query.dtype)
+    return _mix(jax.nn.softmax(scores, axis=-1), value).reshape(query.shape)
 
 
 # One query (T = 1) multiplies and sums where several go through einsum, which copies the whole cache on CPU: 17 times

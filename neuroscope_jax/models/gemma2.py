@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import msgspec
 from jax.typing import DTypeLike
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from neuroscope_jax.errors import UserError
-from neuroscope_jax.models.attention import attend, causal_mask
+from neuroscope_jax.models.attention import View, attend
 from neuroscope_jax.models.cache import KVCache, write
 from neuroscope_jax.models.layers import Embedding, Linear, RMSNorm, rotary, soft_cap
 
@@ -101,7 +101,7 @@ class Attention(nn.Module):
         self,
         x: Float[Array, "B T D"],
         positions: Int[Array, "B T"],
-        mask: Bool[Array, "B T S"],
+        view: View,
         slots: Slots | None,
     ) -> tuple[Float[Array, "B T D"], Slots]:
         c = self.config
@@ -117,7 +117,7 @@ class Attention(nn.Module):
         if slots is not None:
             key, value = (write(old, new, positions[0, 0]) for old, new in zip(slots, (key, value), strict=True))
         with jax.named_scope("attend"):
-            mixed = attend(query, key, value, mask, c.query_pre_attn_scalar**-0.5, c.attn_logit_softcapping)
+            mixed = attend(query, key, value, view, c.query_pre_attn_scalar**-0.5, c.attn_logit_softcapping)
         out = Linear(c.hidden_size, self.dtype, name="o_proj")(mixed.reshape(*x.shape[:2], -1))
         return out, (key, value)
 
@@ -147,14 +147,14 @@ class Block(nn.Module):
         self,
         x: Float[Array, "B T D"],
         positions: Int[Array, "B T"],
-        mask: Bool[Array, "B T S"],
+        view: View,
         slots: Slots | None,
     ) -> tuple[Float[Array, "B T D"], Slots]:
         def norm(name: str) -> RMSNorm:
             return RMSNorm(self.config.rms_norm_eps, self.dtype, name=name)
 
         mixed, slots = Attention(self.config, self.dtype, name="self_attn")(
-            norm("input_layernorm")(x), positions, mask, slots
+            norm("input_layernorm")(x), positions, view, slots
         )
         x = x + norm("post_attention_layernorm")(mixed)
         with jax.named_scope("mlp"):
@@ -185,15 +185,17 @@ class Gemma2(nn.Module):
         Returns the residual after the last block (before the final norm) and the cache with the new entries, or None
         where no cache was given: then the T tokens see each other only.
         """
-        keys = positions if cache is None else jnp.broadcast_to(jnp.arange(cache.length), (ids.shape[0], cache.length))
-        masks = {
-            True: causal_mask(positions, keys, self.config.sliding_window),
-            False: causal_mask(positions, keys, None),
-        }
+
+        def view(window: int | None) -> View:
+            if cache is None:
+                return View.of_each_other(positions, window)
+            return View.of_cache(positions, cache.length, window)
+
+        views = {True: view(self.config.sliding_window), False: view(None)}
         x, slots = self.embed_tokens(ids), []
         for i, block in enumerate(self.layers):
             mine = None if cache is None else (cache.keys[i], cache.values[i])
-            x, written = block(x, positions, masks[self.config.is_local(i)], mine)
+            x, written = block(x, positions, views[self.config.is_local(i)], mine)
             slots.append(written)
         if cache is None:
             return x, None

@@ -23,7 +23,7 @@ from neuroscope_jax.errors import UserError
 from neuroscope_jax.files import is_waited_for, read_json, what_it_is
 from neuroscope_jax.models.hub_cache import INDEX, SINGLE
 from neuroscope_jax.models.registry import read_config
-from neuroscope_jax.native import products
+from neuroscope_jax.native import kernels
 
 Params = dict[str, Any]  # nested: module names, then "weight"
 
@@ -85,7 +85,7 @@ def load_weights(
 
 def may_be_compact(folder: Path) -> bool:
     """Whether a checkpoint's weights can stay bfloat16 under float32 arithmetic: nothing is lost, and half is read."""
-    return products.available() and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
+    return kernels.available() and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
 
 
 def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:

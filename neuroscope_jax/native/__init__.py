@@ -1,1 +1,1 @@
-"""The one kernel that XLA:CPU lacks, in C++: a product of few rows with a weight, at the speed of memory."""
+"""What XLA:CPU lacks, in C++: few rows times a weight, and attention over a cache, at the speed of memory."""

@@ -22,7 +22,7 @@ from neuroscope_jax.config import cache_folder
 
 logger = logging.getLogger(__name__)
 
-SOURCE = Path(__file__).with_name("products.cc")
+SOURCE = Path(__file__).with_name("kernels.cc")  # and the headers beside it
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-w")
 PATIENCE = 120.0  # seconds; some 5 are usual
 
@@ -56,8 +56,12 @@ def _native() -> str:
 
 def _name(compiler: str, headers: str) -> str:
     """One for everything that decides the outcome; a folder may be seen from machines that differ."""
-    parts = (SOURCE.read_bytes().hex(), compiler, headers, version("jaxlib"), *FLAGS, *_processor())
-    return f"products-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.so"
+    parts = (*_sources(), compiler, headers, version("jaxlib"), *FLAGS, *_processor())
+    return f"kernels-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.so"
+
+
+def _sources() -> list[str]:
+    return [path.read_bytes().hex() for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
 
 
 def _processor() -> list[str]:
@@ -77,7 +81,7 @@ def _compile(compiler: str, headers: str, name: str) -> Path:
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder, prefix="products-") as scratch:
+            with tempfile.TemporaryDirectory(dir=folder, prefix="kernels-") as scratch:
                 made = Path(scratch) / name
                 _run([compiler, *FLAGS, _native(), "-isystem", headers, str(SOURCE), "-o", str(made)])
                 ctypes.CDLL(str(made))  # one that cannot be loaded here is not kept

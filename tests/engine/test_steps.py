@@ -13,8 +13,7 @@ from neuroscope_jax.engine.sampling import Sampling
 from neuroscope_jax.features.calibration import BINS, FeatureStats
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.models.gemma2 import Gemma2
-from neuroscope_jax.native import products
-from neuroscope_jax.native.products import TARGET
+from neuroscope_jax.native import kernels
 from tests.engine.conftest import CONFIG, D_SAE
 
 SAMPLING = Sampling.of(SamplingOptions(temperature=0), [1])
@@ -51,7 +50,7 @@ def test_filters_are_arguments_of_the_step(model, params, taps, state):
     program = steps.decode_step.lower(model, params, taps, state, SAMPLING).as_text()
     assert program == programs[0].as_text()
     lines = program.splitlines()
-    multiplied = [line for line in lines if "dot_general" in line or TARGET in line]
+    multiplied = [line for line in lines if "dot_general" in line or kernels.PRODUCT in line]
     assert sum(f"{D_SAE}x{CONFIG.hidden_size}x" in line for line in multiplied) == len(taps)
     assert sum("top_k(" in line and f"tensor<{D_SAE}x" in line for line in lines) == len(taps)
     assert not [line for line in lines if "constant" in line and f"tensor<{D_SAE}x" in line]
@@ -69,7 +68,7 @@ def test_the_cache_is_updated_in_place(model, params, taps, state):
 def wide_step(request):
     """Parameters and the compiled step of a model whose matrices dwarf its activations."""
     config = dataclasses.replace(CONFIG, hidden_size=1024, intermediate_size=2048, head_dim=128, vocab_size=5000)
-    if request.param == "compact" and not products.available():
+    if request.param == "compact" and not kernels.available():
         pytest.skip("NO NATIVE KERNELS on this machine: weights are never compact")
     model = Gemma2(config, jnp.bfloat16 if request.param == "bfloat16" else jnp.float32)
     ids = jnp.zeros((1, 4), jnp.int32)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuroscope_jax.models.attention import attend, causal_mask
+from neuroscope_jax.models.attention import View, attend, causal_mask
 from neuroscope_jax.models.cache import KVCache, write
 
 
@@ -39,7 +39,7 @@ def test_attention_in_both_forms(length: int, kv_heads: int, cap: float | None) 
     k, v = rng.normal(0, 2, (2, 2, 7, kv_heads, 8))
     mask = rng.random((2, length, 7)) < 0.6
     mask[..., 0] = True
-    found = attend(*(jnp.array(x, jnp.float32) for x in (q, k, v)), jnp.array(mask), 0.4, cap)
+    found = attend(*(jnp.array(x, jnp.float32) for x in (q, k, v)), View(jnp.array(mask), None, None), 0.4, cap)
     np.testing.assert_allclose(found, oracle(q, k, v, mask, 0.4, cap), atol=2e-5)
 
 

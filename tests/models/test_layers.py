@@ -6,7 +6,7 @@ import pytest
 
 from neuroscope_jax.models.gemma2 import Embedding
 from neuroscope_jax.models.layers import RMSNorm, matmul, rotary, soft_cap
-from neuroscope_jax.native import products
+from neuroscope_jax.native import kernels
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 24), (2, 1, 24), (1, 5, 24)])
@@ -14,12 +14,12 @@ from neuroscope_jax.native import products
     ("x_dtype", "weight_dtype"),
     [(jnp.float32, jnp.float32), (jnp.float32, jnp.bfloat16), (jnp.bfloat16, jnp.bfloat16)],
 )
-@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("native", [True, False])
 def test_matmul_in_every_form(
-    shape: tuple[int, ...], x_dtype: jnp.dtype, weight_dtype: jnp.dtype, kernels: bool, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], x_dtype: jnp.dtype, weight_dtype: jnp.dtype, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not kernels:
-        monkeypatch.setattr(products, "available", lambda: False)
+    if not native:
+        monkeypatch.setattr(kernels, "available", lambda: False)
     rng = np.random.default_rng(1)
     x, weight = jnp.array(rng.normal(size=shape), x_dtype), jnp.array(rng.normal(size=(40, 24)), weight_dtype)
     found = matmul(x, weight)

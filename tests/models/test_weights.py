@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.gemma2 import Gemma2
 from neuroscope_jax.models.weights import expected_shapes, load_unembedding, load_weights, may_be_compact, save_weights
-from neuroscope_jax.native import products
+from neuroscope_jax.native import kernels
 
 Tiny = tuple[Gemma2, dict[str, Any]]
 UP = "model.layers.1.mlp.up_proj.weight"
@@ -108,9 +108,9 @@ def test_compact_weights_stay_bfloat16_and_the_model_computes_the_same(
 ) -> None:
     model, ids = tiny[0], jnp.array([[5, 6, 7, 8]])
     save_file({key: value.astype(ml_dtypes.bfloat16) for key, value in tensors.items()}, folder / "model.safetensors")
-    monkeypatch.setattr(products, "available", lambda: True)
+    monkeypatch.setattr(kernels, "available", lambda: True)
     assert may_be_compact(folder)
-    monkeypatch.setattr(products, "available", lambda: False)  # XLA's products, which are the same for both
+    monkeypatch.setattr(kernels, "available", lambda: False)  # XLA's products, which are the same for both
     assert not may_be_compact(folder)
     whole = load_weights(folder, model, jnp.float32)
     compact = load_weights(folder, model, jnp.float32, compact=True)
@@ -132,7 +132,7 @@ def test_a_pipe_is_not_waited_for(folder: Path, tiny: Tiny) -> None:
 def test_a_checkpoint_of_mixed_types_is_not_compact(
     folder: Path, tensors: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "available", lambda: True)
+    monkeypatch.setattr(kernels, "available", lambda: True)
     save_file({**tensors, UP: tensors[UP].astype(ml_dtypes.bfloat16)}, folder / "model.safetensors")
     assert not may_be_compact(folder)
 

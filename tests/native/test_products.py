@@ -1,7 +1,6 @@
-"""The native product against NumPy in float64, and what happens where it cannot be compiled."""
+"""The native product against NumPy in float64, and what does its work where it cannot be compiled."""
 
 import logging
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -9,17 +8,9 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.models.layers import matmul
-from neuroscope_jax.native import compiler, products
-
-pytestmark = pytest.mark.filterwarnings("error")
-
+from neuroscope_jax.native import kernels, products
 
 KINDS = [tuple(map(jnp.dtype, kinds)) for kinds in products.MOST_ROWS]  # of x and weight
-
-
-def require_kernels() -> None:
-    if not products.available():
-        pytest.skip("NO NATIVE KERNELS on this machine: their numerics are not tested")
 
 
 def rounded(rng: np.random.Generator, shape: tuple[int, int], dtype: jnp.dtype) -> jax.Array:
@@ -32,8 +23,8 @@ def rounded(rng: np.random.Generator, shape: tuple[int, int], dtype: jnp.dtype) 
     [(rows, 70, 33) for rows in range(1, 10)]  # every number of rows at once, and one more
     + [(1, 1, 1), (3, 5, 3), (17, 16, 8), (33, 127, 31), (64, 256, 129), (1, 2304, 65), (8, 2304, 65)],
 )
+@pytest.mark.usefixtures("native")
 def test_equals_numpy(rows: int, width: int, out: int, x_dtype: jnp.dtype, weight_dtype: jnp.dtype) -> None:
-    require_kernels()
     rng = np.random.default_rng(rows * 10_007 + width)
     x, weight = rounded(rng, (rows, width), x_dtype), rounded(rng, (out, width), weight_dtype)
     found = jax.jit(products.product)(x, weight)
@@ -43,11 +34,11 @@ def test_equals_numpy(rows: int, width: int, out: int, x_dtype: jnp.dtype, weigh
     assert np.all(np.abs(found - exact_x @ exact_weight.T) <= 2**-22 * summed)
 
 
+@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize(("x_dtype", "weight_dtype"), KINDS)
 @pytest.mark.parametrize("width", [15, 288, 300])
 def test_a_row_does_not_depend_on_its_neighbours(width: int, x_dtype: jnp.dtype, weight_dtype: jnp.dtype) -> None:
     """So that a prompt read in one go, in parts or token by token gives the same numbers."""
-    require_kernels()
     rng = np.random.default_rng(5)
     x, weight = rounded(rng, (23, width), x_dtype), rounded(rng, (77, width), weight_dtype)
     together = products.product(x, weight)
@@ -55,24 +46,24 @@ def test_a_row_does_not_depend_on_its_neighbours(width: int, x_dtype: jnp.dtype,
         np.testing.assert_array_equal(together[:rows], products.product(x[:rows], weight), f"{rows} rows")
 
 
+@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("weight_dtype", [jnp.float32, jnp.bfloat16])
 def test_what_is_not_finite_stays_where_it_is(weight_dtype: jnp.dtype) -> None:
-    require_kernels()
     x = jnp.ones((3, 40)).at[1, 7].set(jnp.inf)
     found = products.product(x, jnp.ones((9, 40), weight_dtype))
     np.testing.assert_array_equal(jnp.isfinite(found).all(axis=1), [True, False, True])
 
 
+@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize(("rows", "width", "out"), [(0, 4, 3), (2, 0, 3), (2, 4, 0)])
 def test_nothing_to_multiply(rows: int, width: int, out: int) -> None:
-    require_kernels()
     found = products.product(jnp.ones((rows, width)), jnp.ones((out, width)))
     np.testing.assert_array_equal(found, np.zeros((rows, out)))
 
 
+@pytest.mark.usefixtures("native")
 def test_on_several_devices_at_once() -> None:
     """shard_map gives each device its own call."""
-    require_kernels()
     mesh = jax.sharding.Mesh(np.array(jax.local_devices()), ("data",))
     rows, everywhere = jax.sharding.PartitionSpec("data"), jax.sharding.PartitionSpec()
     x, weight = jnp.arange(mesh.size * 12.0).reshape(-1, 4), jnp.eye(4) * 2
@@ -80,54 +71,19 @@ def test_on_several_devices_at_once() -> None:
     np.testing.assert_array_equal(jax.jit(split)(x, weight), x * 2)
 
 
+@pytest.mark.usefixtures("native")
 def test_matmul_uses_it_for_few_rows_only() -> None:
-    require_kernels()
     weight = jnp.ones((8, 16))
-    assert products.TARGET in jax.jit(matmul).lower(jnp.ones((1, 16)), weight).as_text()
-    assert products.TARGET not in jax.jit(matmul).lower(jnp.ones((2048, 16)), weight).as_text()
+    assert kernels.PRODUCT in jax.jit(matmul).lower(jnp.ones((1, 16)), weight).as_text()
+    assert kernels.PRODUCT not in jax.jit(matmul).lower(jnp.ones((2048, 16)), weight).as_text()
 
 
 def test_without_a_compiler_xla_does_it_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    monkeypatch.setattr(products, "_registered", products._registered.__wrapped__)
+    monkeypatch.setattr(kernels, "_registered", kernels._registered.__wrapped__)
     with caplog.at_level(logging.INFO):
         found = matmul(jnp.ones((1, 16)), jnp.ones((8, 16)))
     np.testing.assert_array_equal(found, np.full((1, 8), 16.0))
     assert "CXX=no-such-compiler is not there" in caplog.text
-
-
-def test_a_source_that_does_not_compile_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    source = tmp_path / "products.cc"
-    source.write_text("this is no C++")
-    monkeypatch.setattr(compiler, "SOURCE", source)
-    with pytest.raises(compiler.Unavailable, match="error"):
-        compiler.library(jax.ffi.include_dir())
-    assert not list((tmp_path / "__pycache__").iterdir())
-
-
-def test_read_only_source_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The cache folder takes the library where the package's own folder cannot be written."""
-    require_kernels()
-    monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path / "cache"))
-    source = tmp_path / "products.cc"
-    source.write_bytes(compiler.SOURCE.read_bytes())
-    monkeypatch.setattr(compiler, "SOURCE", source)
-    (tmp_path / "__pycache__").write_text("a file where the folder would be")
-    assert compiler.library(jax.ffi.include_dir()).neuroscope_product
-    assert [path.suffix for path in (tmp_path / "cache" / "native").iterdir()] == [".so"]
-
-
-def test_a_library_cut_short_is_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    require_kernels()
-    source = tmp_path / "products.cc"
-    source.write_bytes(compiler.SOURCE.read_bytes())
-    monkeypatch.setattr(compiler, "SOURCE", source)
-    monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O1"))  # quicker
-    headers = jax.ffi.include_dir()
-    made = tmp_path / "__pycache__" / compiler._name(compiler._compiler(), headers)
-    made.parent.mkdir()
-    made.write_bytes(b"\x7fELF")
-    assert compiler.library(headers).neuroscope_product
-    assert made.stat().st_size > 1000

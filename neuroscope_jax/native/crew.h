@@ -1,0 +1,60 @@
+// Work shared among XLA's own threads.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace neuroscope {
+
+// Tasks are handed out by a counter. The calling thread takes tasks as well and at the end waits only for those that
+// others have begun, so nothing waits for a thread that is not there.
+class Crew {
+ public:
+  template <typename Task>
+  static void run(xla::ffi::ThreadPool& pool, int64_t tasks, const Task& task) {
+    auto crew = std::make_shared<Crew>(tasks);
+    int64_t helpers = std::min<int64_t>(pool.num_threads(), tasks) - 1;
+    for (int64_t i = 0; i < helpers; ++i) pool.Schedule([crew, &task] { crew->work(task); });
+    crew->work(task);
+    crew->wait();
+  }
+
+  explicit Crew(int64_t tasks) : tasks_(tasks) {}
+
+ private:
+  // `task` is alive for as long as there are tasks to take.
+  template <typename Task>
+  void work(const Task& task) {
+    for (int64_t i; (i = next_.fetch_add(1)) < tasks_;) {
+      task(i);
+      if (done_.fetch_add(1) + 1 == tasks_) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        finished_.notify_all();
+      }
+    }
+  }
+
+  void wait() {
+    for (int spin = 0; spin < 2000 && done_.load() < tasks_; ++spin) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    finished_.wait(lock, [this] { return done_.load() == tasks_; });
+  }
+
+  const int64_t tasks_;
+  std::atomic<int64_t> next_{0}, done_{0};
+  std::mutex mutex_;
+  std::condition_variable finished_;
+};
+
+}  // namespace neuroscope

@@ -1,0 +1,35 @@
+"""Whether the native kernels can be had here, and their registration with XLA."""
+
+import functools
+import logging
+import os
+
+import jax
+
+from neuroscope_jax.native.compiler import Unavailable, library
+
+logger = logging.getLogger(__name__)
+
+SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
+PRODUCT = "neuroscope_product"
+ATTENTION = "neuroscope_attention"
+
+
+def available() -> bool:
+    """Whether there are kernels for the platform in use."""
+    return jax.default_backend() == "cpu" and _registered()
+
+
+@functools.cache
+def _registered() -> bool:
+    """Compile and register at the first question; says once why not."""
+    if os.environ.get(SWITCH) == "0":
+        return False
+    try:
+        compiled = library(jax.ffi.include_dir())
+    except Unavailable as reason:
+        logger.info("no native kernels: %s; XLA's own products are used, which are slower for single tokens", reason)
+        return False
+    for name in (PRODUCT, ATTENTION):
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(compiled, name)), platform="cpu")
+    return True

@@ -1,0 +1,39 @@
+// y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32. A float32
+// x may meet a bfloat16 weight: every bfloat16 is a float32, so that is a float32 product that reads half the bytes.
+//
+// For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied
+// with up to kRowsAtOnce rows of x; the others follow while it lies in the cache. The vector width is that of the machine
+// it is compiled on. Each y is the same sum in the same order however many rows there are: hence the fused multiply-add by
+// name, which compilers else choose loop by loop, and a padded last step in place of single products.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "crew.h"
+#include "dots.h"
+
+namespace neuroscope {
+
+constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they stay in the second cache
+
+// A task's weights are read from memory for the first rows of x and lie in the cache for the others.
+template <typename X, typename W>
+void product(xla::ffi::ThreadPool& pool, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y) {
+  if (rows == 0) return;
+  using P = typename Multiplied<X, W>::type;
+  const Rows<X, W> of_x(x, rows, in);
+  int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce, group = (rows + groups - 1) / groups;
+  int64_t fit = kTaskBytes / std::max<int64_t>(in * sizeof(W), 1);
+  int64_t each = std::max<int64_t>(fit / kRowsAtOnce * kRowsAtOnce, kRowsAtOnce);
+  Crew::run(pool, (out + each - 1) / each, [&, each, group](int64_t task) {
+    int64_t o = task * each, count = std::min(out - o, each);
+    for (int64_t r = 0; r < rows; r += group) {
+      auto form = dots_of<W, P>(std::min(group, rows - r));
+      form(of_x.row(r), of_x.stride(), weight + o * in, in, in, count, y + r * out + o, out);
+    }
+  });
+}
+
+}  // namespace neuroscope
