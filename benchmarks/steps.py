@@ -48,7 +48,14 @@ class _Decoder:
         self._model, self._params, self.taps = started.model, started.params, taps
         self._sampling = Sampling.of(SamplingOptions(temperature=0), ())
         self.state, _ = steps.prefill_step(
-            self._model, self._params, taps, jnp.array([ids]), jnp.int32(len(ids)), self._sampling, CACHE_LENGTH
+            self._model,
+            self._params,
+            taps,
+            self._model.empty_cache(1, CACHE_LENGTH),
+            jnp.array([ids]),
+            jnp.int32(0),
+            jnp.int32(len(ids)),
+            self._sampling,
         )
         self.seconds: list[float] = []
 

@@ -3,25 +3,27 @@
 The life of a request:
 1. `submit` checks that the prompt leaves room and puts the request in the queue (full: QueueFull, at once).
 2. The engine thread takes it. A request cancelled while it waits leaves the queue, and ends, at once.
-3. `prefill_step` is dispatched: the prompt goes in, token 0 is being chosen.
+3. The prompt goes in, but for what a kept cache holds of it: chunk by chunk through `extend_step`, the last through
+   `prefill_step`, which chooses token 0.
 4. `decode_step` for token n+1 is dispatched from the token still on the device, before token n is read.
 5. Token n is read, made into a GeneratedToken and delivered. A stop id is not delivered; it ends the generation.
 6. Steps 4 and 5 repeat until a stop id, the limit, a cancellation or an error. The step dispatched ahead is dropped.
-7. Finished is delivered: exactly once and last, whatever happened.
+7. The cache is kept for a request that begins alike. Finished is delivered: exactly once and last, whatever happened.
 """
 
 import logging
 import math
 import threading
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
 from neuroscope_jax.engine import steps
+from neuroscope_jax.engine.chunks import bucket
+from neuroscope_jax.engine.kept import KeptCaches
 from neuroscope_jax.engine.requests import (
     Deliver,
     Finished,
@@ -33,6 +35,7 @@ from neuroscope_jax.engine.requests import (
     TokenFeatures,
 )
 from neuroscope_jax.engine.sampling import MAX_STOP_IDS, Sampling
+from neuroscope_jax.engine.sequence import Programs, TokenSequence
 from neuroscope_jax.engine.waiting import Job, WaitingLine
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.readout import Readout, Tap
@@ -40,9 +43,7 @@ from neuroscope_jax.models.weights import Params
 
 logger = logging.getLogger(__name__)
 
-PROMPT_BUCKETS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-CACHE_BUCKETS = (512, 1024, 2048, 4096, 8192)
-ROOM_FOR_ANSWER = 256  # tokens of an answer before its cache may have to grow
+SCORED_BUCKETS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)  # a prompt is scored in one go
 CLOSE_SECONDS = 1.0
 
 
@@ -61,9 +62,10 @@ class JaxEngine:
         if len(stop_ids) > MAX_STOP_IDS:
             raise UserError(f"generation_config.json: {len(stop_ids)} tokens end an answer; at most {MAX_STOP_IDS} can")
         self.context_length = context_length
-        self._model, self._params, self._taps = model, params, taps
+        self._programs = Programs(model, params, taps, context_length)
         self._stop_ids = sorted(stop_ids)
         self._line = WaitingLine(queue_size)
+        self._kept = KeptCaches()
         self._running: Job | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="neuroscope-engine", daemon=True)
@@ -73,6 +75,7 @@ class JaxEngine:
         warm_up = GenerationRequest((0, 0), 2, SamplingOptions(temperature=0))
         for _ in self._tokens(Job(warm_up, lambda _: None, lambda _: None)):
             pass
+        self._kept.clear()
         self._thread.start()
 
     @property
@@ -94,7 +97,7 @@ class JaxEngine:
     def close(self) -> None:
         """Cancel the running and the queued requests and end the thread, if the step it is in ends within a moment.
 
-        A long prefill or a compilation cannot be interrupted; `alive` says whether it is still at it.
+        A step or a compilation cannot be interrupted; `alive` says whether it is still at it.
         """
         self._closing.set()
         for job in self._line.close():
@@ -148,26 +151,38 @@ class JaxEngine:
         if not limit:
             return "length"
         sampling = Sampling.of(request.sampling, self._stop_ids)
-        state, ahead = self._prefill(request.prompt_ids, limit, sampling)
+        sequence = TokenSequence(self._programs, self._kept, request.prompt_ids, sampling)
+        reason = yield from self._answer(job, sequence, limit)
+        sequence.keep()  # not after an error: what it holds may be the cause
+        return reason
+
+    def _answer(self, job: Job, sequence: TokenSequence, limit: int) -> Generator[GeneratedToken, None, FinishReason]:
+        request = job.request
+        ahead = sequence.read(limit, lambda: self._gives_up(job))
+        if ahead is None:
+            return "cancelled"
         input_id = request.prompt_ids[-1]
         for index in range(limit):
             output = ahead
             if index + 1 < limit:
-                state, ahead = self._decode(state, len(request.prompt_ids) + index, sampling)
+                ahead = sequence.step()
             output = jax.device_get(output)
+            sequence.chose(int(output.choice.id))
             if self._gives_up(job):
                 return "cancelled"
             if output.choice.stops:
                 return "stop"
             token = _generated(
-                index, len(request.prompt_ids) - 1 + index, input_id, output, self._taps, request.sampling
+                index, len(request.prompt_ids) - 1 + index, input_id, output, self._programs.taps, request.sampling
             )
             input_id = token.id
             yield token
         return "length"
 
     def _scored(self, request: GenerationRequest) -> PromptScored:
-        scores = jax.device_get(steps.score_step(self._model, self._params, self._padded(request.prompt_ids)))
+        slots = min(bucket(len(request.prompt_ids), SCORED_BUCKETS), self.context_length)
+        padded = jnp.array([[*request.prompt_ids, *[0] * (slots - len(request.prompt_ids))]], jnp.int32)
+        scores = jax.device_get(steps.score_step(self._programs.model, self._programs.params, padded))
         count, most = len(request.prompt_ids) - 1, request.sampling.top_logprobs
         if not np.isfinite(scores.logprobs[:count]).all():
             raise FloatingPointError("the model's logits in the prompt are not finite")
@@ -177,44 +192,8 @@ class JaxEngine:
             top_logprobs=tuple(tuple(zip(ids, logprobs, strict=True)) for ids, logprobs in rows),
         )
 
-    def _padded(self, prompt_ids: Sequence[int]) -> Int[Array, "1 T"]:
-        """A prompt filled up to its bucket."""
-        bucket = min(_bucket(len(prompt_ids), PROMPT_BUCKETS), self.context_length)
-        return jnp.array([[*prompt_ids, *[0] * (bucket - len(prompt_ids))]], jnp.int32)
-
     def _gives_up(self, job: Job) -> bool:
         return job.cancelled or self._closing.is_set()
-
-    def _prefill(
-        self, prompt_ids: Sequence[int], limit: int, sampling: Sampling
-    ) -> tuple[steps.DecodeState, steps.StepOutput]:
-        """Token 0, in a cache with room for the prompt and the beginning of an answer of `limit` tokens."""
-        padded, length = self._padded(prompt_ids), jnp.int32(len(prompt_ids))
-        room = max(padded.shape[1], len(prompt_ids) + min(limit, ROOM_FOR_ANSWER))
-        cache_length = min(_bucket(room, CACHE_BUCKETS), self.context_length)
-        return _dispatched(
-            steps.prefill_step(self._model, self._params, self._taps, padded, length, sampling, cache_length)
-        )
-
-    def _decode(
-        self, state: steps.DecodeState, position: int, sampling: Sampling
-    ) -> tuple[steps.DecodeState, steps.StepOutput]:
-        """The step that feeds in the token at `position`, in a cache that has a slot for it."""
-        if position >= state.cache.length:
-            state = steps.grow_cache(state, min(_bucket(position + 1, CACHE_BUCKETS), self.context_length))
-        return _dispatched(steps.decode_step(self._model, self._params, self._taps, state, sampling))
-
-
-def _bucket(length: int, buckets: Sequence[int]) -> int:
-    """The smallest bucket that holds `length`; past the largest, the next multiple of it."""
-    return next((b for b in buckets if b >= length), -(-length // buckets[-1]) * buckets[-1])
-
-
-def _dispatched(step: tuple[steps.DecodeState, steps.StepOutput]) -> tuple[steps.DecodeState, steps.StepOutput]:
-    """Start the copy to the host as soon as the figures exist; nothing here waits."""
-    for leaf in jax.tree.leaves(step[1]):
-        leaf.copy_to_host_async()
-    return step
 
 
 def _generated(

@@ -1,6 +1,7 @@
 """The compiled steps of serving, and the only jits of it.
 
-    prefill_step:  prompt ids (padded to a bucket) ─▶ state, StepOutput of token 0
+    extend_step:   cache, the next chunk of a prompt ─▶ cache
+    prefill_step:  cache, its last chunk (padded to a bucket) ─▶ state, StepOutput of token 0
     decode_step:   state ─▶ state, StepOutput of the next token
     score_step:    prompt ids (padded to a bucket) ─▶ the log-probability of each
 
@@ -50,29 +51,37 @@ class StepOutput(PyTree):
     features: tuple[Readout, ...]  # one a tap
 
 
-@functools.partial(jax.jit, static_argnames=("model", "cache_length"))
+@functools.partial(jax.jit, static_argnames=("model",), donate_argnames=("cache",))
+def extend_step(
+    model: nn.Module, params: Params, cache: KVCache, ids: Int[Array, "1 T"], start: Int[Array, ""]
+) -> KVCache:
+    """Read T more tokens of a prompt into the slots from `start` on; others follow before one is chosen."""
+    _, cache, _ = _forward(model, params, (), ids, start + jnp.arange(ids.shape[1])[None], cache)
+    return cache
+
+
+@functools.partial(jax.jit, static_argnames=("model",), donate_argnames=("cache",))
 def prefill_step(
     model: nn.Module,
     params: Params,
     taps: tuple[Tap, ...],
+    cache: KVCache,
     ids: Int[Array, "1 T"],
+    start: Int[Array, ""],
     length: Int[Array, ""],
     sampling: Sampling,
-    cache_length: int,
 ) -> tuple[DecodeState, StepOutput]:
-    """Read a prompt of `length` tokens, right-padded to T, into a fresh cache and choose token 0.
+    """Read the last `length` tokens of a prompt, right-padded to T, into the slots from `start` on; choose token 0.
 
     Padding needs no mask of its own: it lies after every real token, and decoding overwrites its slots before it reads
     them.
     """
-    positions = jnp.arange(ids.shape[1])[None]
-    cache = model.empty_cache(1, cache_length)
+    positions = start + jnp.arange(ids.shape[1])[None]
     hidden, cache, residuals = _forward(model, params, taps, ids, positions, cache)
     last = length - 1
     counts = jnp.zeros(model.config.vocab_size, jnp.int32)
-    return _finish(
-        model, params, taps, cache, hidden[:, last][:, None], [r[0, last] for r in residuals], counts, last, sampling
-    )
+    at_last = [r[0, last] for r in residuals]
+    return _finish(model, params, taps, cache, hidden[:, last][:, None], at_last, counts, start + last, sampling)
 
 
 @functools.partial(jax.jit, static_argnames=("model",), donate_argnames=("state",))
@@ -111,9 +120,9 @@ def score_step(model: nn.Module, params: Params, ids: Int[Array, "1 T"]) -> Scor
 
 
 @functools.partial(jax.jit, static_argnames=("length",))
-def grow_cache(state: DecodeState, length: int) -> DecodeState:
-    """The same state with a cache of `length` slots."""
-    return state.replace(cache=state.cache.grown(length))
+def grow_cache(cache: KVCache, length: int) -> KVCache:
+    """The same entries in a cache of `length` slots."""
+    return cache.grown(length)
 
 
 def _forward(

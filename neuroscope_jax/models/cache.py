@@ -19,6 +19,11 @@ class KVCache(PyTree):
         """S, the number of slots."""
         return self.keys[0].shape[1]
 
+    @property
+    def nbytes(self) -> int:
+        """Of all layers; also where the leaves are shapes only."""
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
+
     @classmethod
     def empty(cls, layers: int, batch: int, length: int, kv_heads: int, head_dim: int, dtype: DTypeLike) -> "KVCache":
         """A zeroed cache of `length` slots."""

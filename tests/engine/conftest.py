@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from neuroscope_jax.engine import chunks, sequence
 from neuroscope_jax.engine import engine as engine_module
 from neuroscope_jax.engine.engine import JaxEngine
 from neuroscope_jax.features.filters import FeatureFilter
@@ -53,8 +54,9 @@ def taps() -> tuple[Tap, ...]:
 
 @pytest.fixture
 def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "PROMPT_BUCKETS", (8, 16, 32))
-    monkeypatch.setattr(engine_module, "CACHE_BUCKETS", (16, 32))
+    monkeypatch.setattr(engine_module, "SCORED_BUCKETS", (8, 16, 32))
+    monkeypatch.setattr(chunks, "CHUNK_BUCKETS", (4, 8))
+    monkeypatch.setattr(sequence, "CACHE_BUCKETS", (16, 32))
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import threading
 import jax
 import pytest
 
-from neuroscope_jax.engine import engine as engine_module
-from neuroscope_jax.engine import steps
+from neuroscope_jax.engine import sequence, steps
 from neuroscope_jax.engine.requests import Finished, GenerationRequest
 from tests.engine.collect import GREEDY, Collector, run
 
@@ -53,7 +52,7 @@ def test_a_figure_that_cannot_be_fetched(make_engine, monkeypatch, at):
 
 
 def test_a_cache_that_cannot_grow(make_engine, monkeypatch):
-    monkeypatch.setattr(engine_module, "ROOM_FOR_ANSWER", 4)
+    monkeypatch.setattr(sequence, "ROOM_FOR_ANSWER", 4)
     engine = make_engine()
     good = run(engine, [1, 2, 3], 40).ids
     with monkeypatch.context() as patch:

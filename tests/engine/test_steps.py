@@ -19,10 +19,16 @@ from tests.engine.conftest import CONFIG, D_SAE
 SAMPLING = Sampling.of(SamplingOptions(temperature=0), [1])
 
 
+def prefilled(model, params, taps, ids):
+    """State and output behind the first three of `ids`."""
+    cache = model.empty_cache(1, 16)
+    return steps.prefill_step(model, params, taps, cache, ids, jnp.int32(0), jnp.int32(3), SAMPLING)
+
+
 @pytest.fixture
 def state(model, params):
     ids = jnp.array([[3, 4, 5, 0]])
-    return steps.prefill_step(model, params, (), ids, jnp.int32(3), SAMPLING, 16)[0]
+    return prefilled(model, params, (), ids)[0]
 
 
 def test_noop_hook_is_zero_cost(model, params, taps, state):
@@ -75,7 +81,7 @@ def wide_step(request):
     shapes = jax.eval_shape(lambda: model.init(jax.random.key(0), ids, ids, method="scores")["params"])
     dtype = jnp.float32 if request.param == "float32" else jnp.bfloat16
     params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, dtype), shapes)
-    state, _ = steps.prefill_step(model, params, (), ids, jnp.int32(3), SAMPLING, 16)
+    state, _ = prefilled(model, params, (), ids)
     return params, steps.decode_step.lower(model, params, (), state, SAMPLING).compile()
 
 
@@ -96,7 +102,7 @@ def test_the_vocabulary_is_not_sorted(wide_step):
 def test_hook_receives_correct_layer(model, params, taps):
     """The tap on layer 1 reads block 1's output and no other, within a whole step."""
     ids = jnp.array([[3, 4, 5]])
-    _, output = steps.prefill_step(model, params, taps[:1], ids, jnp.int32(3), SAMPLING, 16)
+    _, output = prefilled(model, params, taps[:1], ids)
     positions = jnp.arange(3)[None]
     _, sown = model.apply({"params": params}, ids, positions, mutable=["intermediates"])
     strongest = [
@@ -115,7 +121,7 @@ def test_hook_tensor_shape(model, params):
 
 
 def test_a_grown_cache_changes_nothing(model, params, taps, state):
-    grown = steps.grow_cache(state, 32)
+    grown = state.replace(cache=steps.grow_cache(state.cache, 32))
     assert grown.cache.length == 32
     _, expected = steps.decode_step(model, params, taps, state, SAMPLING)
     _, found = steps.decode_step(model, params, taps, grown, SAMPLING)

@@ -1,0 +1,107 @@
+"""A text on the device: which ids its cache holds, and the steps that carry it on."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from neuroscope_jax.engine import steps
+from neuroscope_jax.engine.chunks import CACHE_BUCKETS, Chunk, bucket, chunks
+from neuroscope_jax.engine.kept import KeptCaches
+from neuroscope_jax.engine.sampling import Sampling
+from neuroscope_jax.features.readout import Tap
+from neuroscope_jax.models.cache import KVCache
+from neuroscope_jax.models.weights import Params
+
+ROOM_FOR_ANSWER = 256  # tokens of an answer before its cache may have to grow
+
+
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """What every step takes, and how long a text can be."""
+
+    model: nn.Module
+    params: Params
+    taps: tuple[Tap, ...]
+    context_length: int
+
+
+class TokenSequence:
+    """A prompt and the ids chosen behind it. One cache, here or in `kept`: steps donate it."""
+
+    def __init__(self, programs: Programs, kept: KeptCaches, prompt_ids: Sequence[int], sampling: Sampling) -> None:
+        self._programs, self._kept, self._sampling = programs, kept, sampling
+        self._ids = list(prompt_ids)
+        self._state: steps.DecodeState | None = None
+        self._held = 0  # ids that the cache holds, once everything dispatched is done
+
+    def read(self, room: int, gives_up: Callable[[], bool]) -> steps.StepOutput | None:
+        """Read the prompt and dispatch the choice of token 0, in a cache with room for an answer of `room` tokens.
+
+        None if, between two chunks, `gives_up` says so.
+        """
+        cache, self._held = self._cache(self._slots(len(self._ids) + min(room, ROOM_FOR_ANSWER)))
+        *before, last = chunks(self._held, len(self._ids), cache.length)
+        p = self._programs
+        for chunk in before:
+            cache = steps.extend_step(p.model, p.params, cache, self._padded(chunk), jnp.int32(chunk.begin))
+            self._held = chunk.end
+            jax.block_until_ready(cache)
+            if gives_up():
+                self._kept.keep(self._ids[: self._held], cache)
+                return None
+        length, self._held = jnp.int32(last.end - last.begin), last.end
+        return self._dispatched(
+            steps.prefill_step(
+                p.model, p.params, p.taps, cache, self._padded(last), jnp.int32(last.begin), length, self._sampling
+            )
+        )
+
+    def step(self) -> steps.StepOutput:
+        """Dispatch the step that feeds in the id chosen last, wherever that choice has come to."""
+        assert self._state is not None, "read comes first"
+        p = self._programs
+        if self._held >= self._state.cache.length:
+            grown = steps.grow_cache(self._state.cache, self._slots(self._held + 1))
+            self._state = self._state.replace(cache=grown)
+        self._held += 1
+        return self._dispatched(steps.decode_step(p.model, p.params, p.taps, self._state, self._sampling))
+
+    def chose(self, token_id: int) -> None:
+        """Note what a step chose."""
+        self._ids.append(token_id)
+
+    def keep(self) -> None:
+        """Give the cache to `kept`; nothing can follow."""
+        if self._state is not None:
+            self._kept.keep(self._ids[: self._held], self._state.cache)
+            self._state = None
+
+    def _slots(self, tokens: int) -> int:
+        """Of a cache for so many."""
+        return min(bucket(tokens, CACHE_BUCKETS), self._programs.context_length)
+
+    def _cache(self, slots: int) -> tuple[KVCache, int]:
+        """A cache of at least so many slots, and how many of the prompt's ids it holds already."""
+        taken = self._kept.take(self._ids)
+        if taken is None:
+            empty = functools.partial(self._programs.model.empty_cache, 1, slots)
+            self._kept.make_room(jax.eval_shape(empty).nbytes)
+            return empty(), 0
+        cache, held = taken
+        return (cache if cache.length >= slots else steps.grow_cache(cache, slots)), held
+
+    def _padded(self, chunk: Chunk) -> Int[Array, "1 T"]:
+        ids = self._ids[chunk.begin : chunk.end]
+        return jnp.array([[*ids, *[0] * (chunk.size - len(ids))]], jnp.int32)
+
+    def _dispatched(self, step: tuple[steps.DecodeState, steps.StepOutput]) -> steps.StepOutput:
+        """Start the copy to the host as soon as the figures exist; nothing here waits."""
+        self._state, output = step
+        for leaf in jax.tree.leaves(output):
+            leaf.copy_to_host_async()
+        return output
