@@ -103,7 +103,7 @@ def _work(plan: PassPlan, mesh: jax.sharding.Mesh) -> Pass:
     whole = build_model(read_config(folder), jnp.dtype(plan.dtype).type)
     model = first_blocks(whole, plan.layer + 1)
     params = load_weights(folder, whole, whole.dtype, model, replicated(mesh))
-    sae = load_sae(Path(plan.sae), whole.config.hidden_size, sharding=replicated(mesh))
+    sae = load_sae(Path(plan.sae), whole.config.hidden_size, placement=everything_at(replicated(mesh)))
     begins = np.arange(len(ids) + 1) * STRIDE
     return Pass(
         model=model,

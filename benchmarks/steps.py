@@ -51,7 +51,7 @@ class _Decoder:
             self._model,
             self._params,
             taps,
-            self._model.empty_cache(1, CACHE_LENGTH),
+            steps.empty_cache(self._model, CACHE_LENGTH),
             jnp.array([ids]),
             jnp.int32(0),
             jnp.int32(len(ids)),

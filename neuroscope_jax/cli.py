@@ -53,6 +53,7 @@ def serve(
     heartbeat_seconds: float | None = None,
     offline: bool = False,
     quantization: str = "none",
+    model_parallel: int | None = None,
     context_length: int | None = None,
     broadcast_buffer_size: int | None = None,
     log_level: LogLevel = "info",
@@ -77,6 +78,7 @@ def serve(
         heartbeat_seconds: between comments in a stream with nothing to say; 0 for none
         offline: ask no network; use what is on this machine
         quantization: only none in this version
+        model_parallel: devices of this machine that the model is split over, where it is too big for one
         context_length: longest prompt and answer together, in tokens
         broadcast_buffer_size: events kept for a features reader that lags, before the oldest are dropped
         log_level: how much is logged to stderr

@@ -65,6 +65,7 @@ class NeuroscopeConfig:
     sae_input_norm: InputNorm = "auto"
     platform: Platform = "auto"
     dtype: DType = "auto"  # float32 on CPU where it fits in memory, else bfloat16
+    model_parallel: int = 1  # devices that the served model is split over
     context_length: int = 4096  # prompt and answer together, in tokens
     queue_size: int = 32  # requests waiting for the one device
     heartbeat_seconds: float = 15.0  # between comments in a stream with nothing to say; 0 for none
@@ -77,7 +78,8 @@ class NeuroscopeConfig:
     allowed_origins: tuple[str, ...] = ()  # pages, beside those from this machine, that may use it; "*" for any
 
     def __post_init__(self) -> None:
-        for name, least in (("top_k", 1), ("broadcast_buffer_size", 1), ("context_length", 2), ("queue_size", 1)):
+        least_of = {"top_k": 1, "broadcast_buffer_size": 1, "model_parallel": 1, "context_length": 2, "queue_size": 1}
+        for name, least in least_of.items():
             _check(name, getattr(self, name) >= least, getattr(self, name), f"at least {least}")
         _check("target_layer", self.target_layer >= 0, self.target_layer, "a 0-indexed block, 0 or more")
         _check("filter_threshold", 0 <= self.filter_threshold <= 1, self.filter_threshold, "a firing rate from 0 to 1")

@@ -69,10 +69,16 @@ def devices(kind: Kind) -> list[jax.Device]:
         return []
 
 
-def describe(device: jax.Device) -> str:
-    """A device in the words of the start-up lines: `gpu (NVIDIA H200)`, `cpu (8 cores)`."""
+def local_devices() -> list[jax.Device]:
+    """The devices of this process that are of the platform in use."""
+    chosen = jax.config.jax_default_device
+    return jax.local_devices(backend=chosen.platform) if isinstance(chosen, jax.Device) else jax.local_devices()
+
+
+def describe(device: jax.Device, count: int = 1) -> str:
+    """Devices in the words of the start-up lines: `gpu (NVIDIA H200)`, `2 x gpu (NVIDIA H200)`, `cpu (8 cores)`."""
     detail = f"{os.cpu_count()} cores" if device.platform == "cpu" else device.device_kind
-    return f"{device.platform} ({detail})"
+    return f"{f'{count} x ' if count > 1 else ''}{device.platform} ({detail})"
 
 
 def use_compile_cache() -> None:

@@ -38,7 +38,7 @@ def _load(config: NeuroscopeConfig) -> ServerState:
 
     loaded = load(config)
     used = loaded.config
-    logger.info("model %s in %s on %s", used.model_id, used.dtype, platforms.describe(device))
+    logger.info("model %s in %s on %s", used.model_id, used.dtype, platforms.describe(device, used.model_parallel))
     logger.info("SAE %s after layer %d, %d features", used.sae_id, used.target_layer, loaded.labels.width)
     return ServerState(used, loaded.engine, loaded.tokenizer, loaded.labels, loaded.sampling)
 

@@ -23,6 +23,7 @@ from neuroscope_jax.models import hub
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.registry import first_blocks
+from neuroscope_jax.models.sharding import everything_at
 from neuroscope_jax.models.weights import Params, load_weights
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
@@ -45,9 +46,9 @@ class Pair:
     def load(self, mesh: jax.sharding.Mesh) -> tuple[nn.Module, Params, SparseAutoencoder]:
         """The blocks up to the tapped one, their weights and the SAE's encoder, a copy on each device."""
         part = first_blocks(self.model, self.config.target_layer + 1)
-        params = load_weights(self.folder, self.model, self.model.dtype, part, replicated(mesh))
-        norm = self.config.sae_input_norm
-        return part, params, load_sae(self.sae_path, self.model.config.hidden_size, norm, replicated(mesh))
+        placement, norm = everything_at(replicated(mesh)), self.config.sae_input_norm
+        params = load_weights(self.folder, self.model, self.model.dtype, part, placement)
+        return part, params, load_sae(self.sae_path, self.model.config.hidden_size, norm, placement)
 
 
 def find(config: NeuroscopeConfig) -> Pair:

@@ -39,6 +39,7 @@ from neuroscope_jax.engine.sequence import Programs, TokenSequence
 from neuroscope_jax.engine.waiting import Job, WaitingLine
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.readout import Readout, Tap
+from neuroscope_jax.models import sharding
 from neuroscope_jax.models.weights import Params
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class JaxEngine:
             raise UserError(f"generation_config.json: {len(stop_ids)} tokens end an answer; at most {MAX_STOP_IDS} can")
         self.context_length = context_length
         self._programs = Programs(model, params, taps, context_length)
+        self._mesh = sharding.mesh_of(params)
         self._stop_ids = sorted(stop_ids)
         self._line = WaitingLine(queue_size)
         self._kept = KeptCaches()
@@ -73,8 +75,9 @@ class JaxEngine:
     def start(self) -> None:
         """Compile the steps of short prompts, still on the caller's thread, then begin to serve."""
         warm_up = GenerationRequest((0, 0), 2, SamplingOptions(temperature=0))
-        for _ in self._tokens(Job(warm_up, lambda _: None, lambda _: None)):
-            pass
+        with sharding.in_use(self._mesh):
+            for _ in self._tokens(Job(warm_up, lambda _: None, lambda _: None)):
+                pass
         self._kept.clear()
         self._thread.start()
 
@@ -111,10 +114,11 @@ class JaxEngine:
 
     def _serve(self) -> None:
         try:
-            while (job := self._line.take()) is not None:
-                self._running = job
-                self._run(job)
-                self._running = None
+            with sharding.in_use(self._mesh):
+                while (job := self._line.take()) is not None:
+                    self._running = job
+                    self._run(job)
+                    self._running = None
         finally:  # whatever ended the thread, nobody is left waiting for it
             unfinished = [job for job in (self._running, *self._line.close()) if job is not None]
             for job in unfinished:

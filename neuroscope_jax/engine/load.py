@@ -1,12 +1,16 @@
 """From a config to a running engine, in the order of what fails soonest."""
 
+import contextlib
 import dataclasses
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import flax.linen as nn
 import jax
+from jax.sharding import Mesh
 
+from neuroscope_jax import platforms
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.engine.defaults import sampling_defaults
 from neuroscope_jax.engine.engine import JaxEngine
@@ -17,6 +21,7 @@ from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.labels import Labels, load_labels
 from neuroscope_jax.features.readout import Tap
 from neuroscope_jax.identity import PairIdentity, identify
+from neuroscope_jax.models import sharding
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import model_folder, sae_file
@@ -42,6 +47,12 @@ class Loaded:
 
 def load(config: NeuroscopeConfig) -> Loaded:
     """Load a pair and start its engine. Raises UserError where a file is absent, broken or does not fit the others."""
+    mesh = sharding.model_mesh(config.model_parallel)
+    with sharding.in_use(mesh):
+        return _load(config, mesh)
+
+
+def _load(config: NeuroscopeConfig, mesh: Mesh | None) -> Loaded:
     folder = model_folder(config.model_id)
     sae_path = (
         sae_file(config.sae_repo, config.sae_path) if config.sae_local_path is None else Path(config.sae_local_path)
@@ -53,14 +64,17 @@ def load(config: NeuroscopeConfig) -> Loaded:
     compact = may_be_compact(folder)
     model, dtype = model_for(folder, config.dtype, compact)
     config = dataclasses.replace(config, dtype=dtype, context_length=_context_length(config, model))
-    sae = _sae(config, sae_path, model)
+    sharding.check_heads(config.model_id, model.config.num_key_value_heads, config.model_parallel)
+    sae = _sae(config, sae_path, model, None if mesh is None else sharding.features(mesh))
     pair = identify(config, folder, sae_path, sae.d_sae)
     tap = _tap(config, sae, pair)
     labels = load_labels(config, sae.d_sae, pair)
     _check_vocabulary(folder, tokenizer.vocabulary_size, model.config.vocab_size)
-    params = load_weights(folder, model, model.dtype, compact=compact)
-    engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
-    _start(engine, folder)
+    with _explained(folder):
+        placement = None if mesh is None else sharding.parameters(mesh)
+        params = load_weights(folder, model, model.dtype, placement=placement, compact=compact)
+        engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
+        engine.start()
     return Loaded(config, tokenizer, labels, engine, sampling)
 
 
@@ -75,15 +89,20 @@ def _check_vocabulary(folder: Path, named: int, ids: int) -> None:
         logger.warning("%s: tokenizer.json has %d tokens, the model %d: it may be another model's", folder, named, ids)
 
 
-def _start(engine: JaxEngine, folder: Path) -> None:
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """What a device can run into, in a user's words."""
     try:
-        engine.start()
+        yield
     except FloatingPointError as error:
         raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        raise UserError(f"{folder}: not enough memory; try --dtype bfloat16 or a shorter --context-length") from error
+        more = len(platforms.local_devices())
+        split = f", or --model-parallel to split it over several of the {more} devices here" if more > 1 else ""
+        tried = "--dtype bfloat16 or a shorter --context-length"
+        raise UserError(f"{folder}: not enough memory; try {tried}{split}") from error
 
 
 def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:
@@ -93,14 +112,16 @@ def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:
     return min(config.context_length, most)
 
 
-def _sae(config: NeuroscopeConfig, sae_path: Path, model: nn.Module) -> SparseAutoencoder:
+def _sae(
+    config: NeuroscopeConfig, sae_path: Path, model: nn.Module, placement: sharding.Placement | None
+) -> SparseAutoencoder:
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:
         raise UserError(
             f"--sae-layer {config.target_layer}: {config.model_id} has layers 0 to {layers - 1}; "
             "choose the layer that the SAE was trained on"
         )
-    sae = load_sae(sae_path, model.config.hidden_size, config.sae_input_norm)
+    sae = load_sae(sae_path, model.config.hidden_size, config.sae_input_norm, placement)
     if config.top_k > sae.d_sae:
         raise UserError(f"--top-k {config.top_k}: this SAE has {sae.d_sae} features")
     return sae

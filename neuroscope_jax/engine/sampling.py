@@ -80,8 +80,11 @@ def choose(
         )
         greedy = sampling.temperature < COLDEST
         scaled = penalised / jnp.where(greedy, 1.0, sampling.temperature)
-        # Behind the barrier: XLA would merge `ids[0]` into the top_k and then sort the whole vocabulary (28 ms).
-        values, ids = jax.lax.optimization_barrier(jax.lax.top_k(scaled, min(CANDIDATES, logits.size)))
+        # Behind the barrier: XLA would merge `ids[0]` into the top_k and then sort the whole vocabulary (28 ms). With
+        # more than the top_k in it: a barrier over nothing else crashes XLA where the model is split over devices.
+        values, ids, scaled = jax.lax.optimization_barrier(
+            (*jax.lax.top_k(scaled, min(CANDIDATES, logits.size)), scaled)
+        )
         cut = _cut(scaled, values, sampling)
         uniform = jax.random.uniform(jax.random.fold_in(jax.random.key(sampling.seed), position))
         drawn = _draw(scaled, cut, uniform)

@@ -89,7 +89,7 @@ class TokenSequence:
         """A cache of at least so many slots, and how many of the prompt's ids it holds already."""
         taken = self._kept.take(self._ids)
         if taken is None:
-            empty = functools.partial(self._programs.model.empty_cache, 1, slots)
+            empty = functools.partial(steps.empty_cache, self._programs.model, slots)
             self._kept.make_room(jax.eval_shape(empty).nbytes)
             return empty(), 0
         cache, held = taken

@@ -119,6 +119,13 @@ def score_step(model: nn.Module, params: Params, ids: Int[Array, "1 T"]) -> Scor
     return scores
 
 
+@functools.partial(jax.jit, static_argnames=("model", "length"))
+def empty_cache(model: nn.Module, length: int) -> KVCache:
+    """A cache of `length` slots for one sequence."""
+    cache: KVCache = model.empty_cache(1, length)
+    return cache
+
+
 @functools.partial(jax.jit, static_argnames=("length",))
 def grow_cache(cache: KVCache, length: int) -> KVCache:
     """The same entries in a cache of `length` slots."""

@@ -6,6 +6,7 @@ from flax import struct
 from jaxtyping import Array, Float, Int
 
 from neuroscope_jax.features.filters import FeatureFilter
+from neuroscope_jax.models.sharding import whole
 from neuroscope_jax.pytree import PyTree
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 
@@ -31,7 +32,7 @@ class Readout(PyTree):
 
 def read_out(tap: Tap, residual: Float[Array, " D"]) -> Readout:
     """Encode, suppress, rank, keep the top K; what the filter hides makes room for the next in line."""
-    activations = tap.sae.encode(residual)
+    activations = whole(tap.sae.encode(residual))
     active, suppressed = activations > 0, tap.filter.suppressed
     surprise = tap.filter.surprise(activations)
     rank = jnp.where(tap.filter.by_surprise, surprise, activations)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
+from neuroscope_jax.models.sharding import by_heads
 from neuroscope_jax.pytree import PyTree
 
 
@@ -30,14 +31,14 @@ class KVCache(PyTree):
         shape = (batch, length, kv_heads, head_dim)
         # One buffer a leaf: a donated buffer may stand in the pytree only once.
         return cls(
-            keys=tuple(jnp.zeros(shape, dtype) for _ in range(layers)),
-            values=tuple(jnp.zeros(shape, dtype) for _ in range(layers)),
+            keys=tuple(by_heads(jnp.zeros(shape, dtype)) for _ in range(layers)),
+            values=tuple(by_heads(jnp.zeros(shape, dtype)) for _ in range(layers)),
         )
 
     def grown(self, length: int) -> "KVCache":
         """The same entries in a cache of `length` slots."""
         pad = ((0, 0), (0, length - self.length), (0, 0), (0, 0))
-        grown: KVCache = jax.tree.map(lambda x: jnp.pad(x, pad), self)
+        grown: KVCache = jax.tree.map(lambda x: by_heads(jnp.pad(x, pad)), self)
         return grown
 
 
@@ -45,4 +46,4 @@ def write(
     slots: Float[Array, "B S K H"], new: Float[Array, "B T K H"], start: Int[Array, ""]
 ) -> Float[Array, "B S K H"]:
     """Put T new entries at slots start … start+T-1, all of which must exist: past the end XLA would shift them back."""
-    return jax.lax.dynamic_update_slice(slots, new.astype(slots.dtype), (0, start, 0, 0))
+    return by_heads(jax.lax.dynamic_update_slice(slots, new.astype(slots.dtype), (0, start, 0, 0)))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
+from neuroscope_jax.models.sharding import whole
 from neuroscope_jax.native import products
 
 
@@ -82,7 +83,7 @@ class Embedding(nn.Module):
 
     def attend(self, x: Float[Array, "B T D"]) -> Float[Array, "B T V"]:
         """Scores against every row of the table."""
-        return matmul(x, self.weight)
+        return whole(matmul(x, self.weight))
 
 
 class RMSNorm(nn.Module):

@@ -6,8 +6,9 @@ What a family must offer, as a `flax.linen` module with fields `config` and `dty
   and each sows its output under ("intermediates", "resid_post");
 - `logits(residual)` in float32; its linear part is `final_gain(params)` times the parameter named by `UNEMBEDDING`;
 - `scores(ids, positions)`, which touches every parameter, and `empty_cache(batch, length)`;
-- parameters under Hugging Face's names and layouts, multiplied through `layers.matmul` only;
-- a config with vocab_size, hidden_size, num_hidden_layers and max_position_embeddings.
+- parameters under Hugging Face's names and layouts, multiplied through `layers.matmul` only; how they are split over
+  several devices goes by those names (`sharding.py`);
+- a config with vocab_size, hidden_size, num_hidden_layers, num_key_value_heads and max_position_embeddings.
 """
 
 import dataclasses

@@ -23,6 +23,7 @@ from neuroscope_jax.errors import UserError
 from neuroscope_jax.files import is_waited_for, read_json, what_it_is
 from neuroscope_jax.models.hub_cache import INDEX, SINGLE
 from neuroscope_jax.models.registry import read_config
+from neuroscope_jax.models.sharding import Placement
 from neuroscope_jax.native import kernels
 
 Params = dict[str, Any]  # nested: module names, then "weight"
@@ -67,20 +68,21 @@ def load_weights(
     model: nn.Module,
     dtype: DTypeLike,
     part: nn.Module | None = None,
-    sharding: jax.sharding.Sharding | None = None,
+    placement: Placement | None = None,
     compact: bool = False,
 ) -> Params:
-    """Read a checkpoint into the "params" tree of `model`, every leaf in `dtype` on the default device or `sharding`.
+    """Read a checkpoint into the "params" tree of `model`, every leaf in `dtype` on the default device or `placement`.
 
     `compact` leaves bfloat16 as it is stored, whatever `dtype`; see `may_be_compact`. `part` is `model` without its
     later blocks: the checkpoint is checked whole, and only what `part` runs is read.
 
-    One tensor at a time is read, moved and cast, so at no time is there a second copy of the model. bfloat16 to
+    One tensor at a time is read, moved and cast, so at no time is there a second copy of the model; of a tensor that is
+    split each device gets its part only. bfloat16 to
     bfloat16 keeps every bit. Raises UserError naming the keys that are missing, unmatched, of a wrong shape or type,
     and any file that is not what it should be.
     """
     needed = expected_shapes(model) if part is None else expected_shapes(part, "__call__")
-    return _load(_checked(folder, model), needed, dtype, sharding, compact)
+    return _load(_checked(folder, model), needed, dtype, placement, compact)
 
 
 def may_be_compact(folder: Path) -> bool:
@@ -138,11 +140,12 @@ def _load(
     stored: Mapping[str, Stored],
     needed: Mapping[str, tuple[int, ...]],
     dtype: DTypeLike,
-    sharding: jax.sharding.Sharding | None = None,
+    placement: Placement | None = None,
     compact: bool = False,
 ) -> Params:
     def read(key: str) -> jax.Array:
         keeps = compact and stored[key].dtype == "BF16"
+        sharding = None if placement is None else placement(tree_path(key), stored[key].shape)
         return _read(stored[key].file, key, jnp.bfloat16 if keeps else dtype, sharding)
 
     # The largest first: what is held besides the model itself is greatest while the model is smallest.

@@ -16,8 +16,17 @@ ATTENTION = "neuroscope_attention"
 
 
 def available() -> bool:
-    """Whether there are kernels for the platform in use."""
-    return jax.default_backend() == "cpu" and _registered()
+    """Whether there are kernels for the platform in use, and a place for them in what is being computed."""
+    return jax.default_backend() == "cpu" and not _partitioned() and _registered()
+
+
+def _partitioned() -> bool:
+    """Whether XLA deals out the work over several devices: it cannot look into a kernel, and would gather its operands.
+
+    Inside shard_map the work is dealt out already.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    return mesh.size > 1 and jax.sharding.AxisType.Auto in mesh.axis_types
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from neuroscope_jax.config import InputNorm
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.files import is_waited_for, what_it_is
+from neuroscope_jax.models.sharding import Placement
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 
 
@@ -36,9 +37,9 @@ class EncoderWeights:
 
 
 def load_sae(
-    path: Path, d_model: int, input_norm: InputNorm = "auto", sharding: jax.sharding.Sharding | None = None
+    path: Path, d_model: int, input_norm: InputNorm = "auto", placement: Placement | None = None
 ) -> SparseAutoencoder:
-    """Read an SAE file and put its encoder on the default device or `sharding`.
+    """Read an SAE file and put its encoder on the default device or `placement`.
 
     Raises UserError for an unknown format, a broken file, or an SAE of another model's width.
     """
@@ -51,13 +52,17 @@ def load_sae(
     norm = weights.input_norm if input_norm == "auto" else input_norm
     if norm == "scalar" and weights.input_scale is None:
         raise UserError(f"--sae-input-norm scalar: {path} carries no scalar; use auto, none or rms")
-    return SparseAutoencoder(
-        encoder_rows=jax.device_put(np.ascontiguousarray(weights.W_enc.T), sharding),
-        b_enc=jax.device_put(weights.b_enc, sharding),
-        threshold=jax.device_put(weights.threshold, sharding),
-        input_scale=jax.device_put(np.float32(weights.input_scale or 1.0), sharding),
-        input_norm=norm,
-    )
+    arrays = {
+        "encoder_rows": np.ascontiguousarray(weights.W_enc.T),
+        "b_enc": weights.b_enc,
+        "threshold": weights.threshold,
+        "input_scale": np.float32(weights.input_scale or 1.0),
+    }
+    placed = {
+        name: jax.device_put(array, None if placement is None else placement((name,), array.shape))
+        for name, array in arrays.items()
+    }
+    return SparseAutoencoder(**placed, input_norm=norm)
 
 
 def decoder_rows(path: Path, features: Sequence[int]) -> Float[np.ndarray, "n d_in"]:
