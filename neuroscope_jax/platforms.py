@@ -7,6 +7,7 @@ import tempfile
 from typing import Literal
 
 import jax
+import jax.numpy as jnp
 
 from neuroscope_jax.config import Platform, cache_folder
 from neuroscope_jax.errors import UserError
@@ -71,8 +72,8 @@ def devices(kind: Kind) -> list[jax.Device]:
 
 def local_devices() -> list[jax.Device]:
     """The devices of this process that are of the platform in use."""
-    chosen = jax.config.jax_default_device
-    return jax.local_devices(backend=chosen.platform) if isinstance(chosen, jax.Device) else jax.local_devices()
+    (one,) = jnp.empty(()).devices()
+    return list(jax.local_devices(backend=one.platform))
 
 
 def describe(device: jax.Device, count: int = 1) -> str:

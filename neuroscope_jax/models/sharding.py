@@ -22,7 +22,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 from jaxtyping import Array, Float, Shaped
 
 from neuroscope_jax import platforms
@@ -35,6 +35,7 @@ SPLIT_AXIS = {
     **dict.fromkeys(("o_proj", "down_proj"), 1),
 }
 
+AnyMesh = Mesh | AbstractMesh
 Placement = Callable[[tuple[str, ...], tuple[int, ...]], Sharding]  # of a parameter by its path and shape
 
 
@@ -59,7 +60,7 @@ def check_heads(name: str, kv_heads: int, count: int) -> None:
         )
 
 
-def parameters(mesh: Mesh) -> Placement:
+def parameters(mesh: AnyMesh) -> Placement:
     """Each weight of a model split as above."""
 
     def place(path: tuple[str, ...], shape: tuple[int, ...]) -> Sharding:
@@ -68,7 +69,7 @@ def parameters(mesh: Mesh) -> Placement:
     return place
 
 
-def features(mesh: Mesh) -> Placement:
+def features(mesh: AnyMesh) -> Placement:
     """Each array of an SAE split by features, its first axis."""
     return lambda _, shape: _split(mesh, shape, 0 if shape else None)
 
@@ -80,8 +81,8 @@ def everything_at(sharding: Sharding) -> Placement:
 
 def mesh_of(params: Any) -> Mesh | None:
     """The mesh that a tree of arrays is split over, None where it is not."""
-    found = (leaf.sharding for leaf in jax.tree.leaves(params))
-    return next((s.mesh for s in found if isinstance(s, NamedSharding) and _splits(s.mesh)), None)
+    found = (getattr(leaf.sharding, "mesh", None) for leaf in jax.tree.leaves(params))
+    return next((mesh for mesh in found if isinstance(mesh, Mesh) and _splits(mesh)), None)
 
 
 def in_use(mesh: Mesh | None) -> contextlib.AbstractContextManager[object]:
@@ -107,16 +108,16 @@ def _marked(x: Array, axis: int | None) -> Array:
     return marked
 
 
-def _split(mesh: Mesh, shape: tuple[int, ...], axis: int | None) -> NamedSharding:
+def _split(mesh: AnyMesh, shape: tuple[int, ...], axis: int | None) -> NamedSharding:
     return NamedSharding(mesh, _spec(mesh, shape, axis))
 
 
-def _spec(mesh: Mesh | jax.sharding.AbstractMesh, shape: tuple[int, ...], axis: int | None) -> PartitionSpec:
+def _spec(mesh: AnyMesh, shape: tuple[int, ...], axis: int | None) -> PartitionSpec:
     """`axis` dealt out where that goes evenly."""
     if axis is None or shape[axis] % mesh.size:
         return PartitionSpec()
     return PartitionSpec(*[None] * axis, AXIS)
 
 
-def _splits(mesh: Mesh | jax.sharding.AbstractMesh) -> bool:
+def _splits(mesh: AnyMesh) -> bool:
     return AXIS in mesh.axis_names

@@ -52,11 +52,11 @@ def load_sae(
     norm = weights.input_norm if input_norm == "auto" else input_norm
     if norm == "scalar" and weights.input_scale is None:
         raise UserError(f"--sae-input-norm scalar: {path} carries no scalar; use auto, none or rms")
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "encoder_rows": np.ascontiguousarray(weights.W_enc.T),
         "b_enc": weights.b_enc,
         "threshold": weights.threshold,
-        "input_scale": np.float32(weights.input_scale or 1.0),
+        "input_scale": np.asarray(weights.input_scale or 1.0, np.float32),
     }
     placed = {
         name: jax.device_put(array, None if placement is None else placement((name,), array.shape))

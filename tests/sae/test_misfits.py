@@ -104,7 +104,7 @@ def test_labels_of_another_width_are_left_aside(caplog, tmp_path, monkeypatch):
     """The feature stream works without labels, so this is said, and serving goes on with the bundled ones."""
     caplog.set_level("INFO")
     monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setattr("neuroscope_jax.engine.load._start", lambda *_: None)  # nothing is generated
+    monkeypatch.setattr("neuroscope_jax.engine.load.JaxEngine.start", lambda _: None)  # nothing is generated
     file = tmp_path / "labels" / f"{DEMO.neuronpedia_model_id}_{DEMO.neuronpedia_sae_id}_neuronpedia.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"0": "zero", "2048": "one too many"}))
