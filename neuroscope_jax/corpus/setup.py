@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from neuroscope_jax.models.weights import Params, load_weights
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
 
+logger = logging.getLogger(__name__)
+
 BOS_RULE = "BOS begins every sample; BOS, control tokens, turn headers and padding are in no statistic and no example"
 DIGITS = 16  # of the hash that names a run
 
@@ -46,6 +49,10 @@ class Pair:
     def load(self, mesh: jax.sharding.Mesh) -> tuple[nn.Module, Params, SparseAutoencoder]:
         """The blocks up to the tapped one, their weights and the SAE's encoder, a copy on each device."""
         part = first_blocks(self.model, self.config.target_layer + 1)
+        if self.config.model_parallel > 1:
+            logger.info(
+                "model_parallel is for serving: a corpus pass has the model on each device, and divides the texts"
+            )
         placement, norm = everything_at(replicated(mesh)), self.config.sae_input_norm
         params = load_weights(self.folder, self.model, self.model.dtype, part, placement)
         return part, params, load_sae(self.sae_path, self.model.config.hidden_size, norm, placement)

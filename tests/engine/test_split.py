@@ -17,6 +17,7 @@ from neuroscope_jax.models.gemma2 import Gemma2, Gemma2Config
 from neuroscope_jax.models.weights import expected_shapes
 from neuroscope_jax.native.products import TARGET
 from tests.models.conftest import write_tokenizer
+from tests.models.gemma_2_9b import GEMMA_2_9B
 
 COUNTS, SPLIT = (1, 2, 8), (2, 8)
 D_SAE = 1036  # in halves, not in eighths
@@ -60,12 +61,18 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What split_over_devices.py tells of each number of devices."""
     folder = tmp_path_factory.mktemp("pair")
     write_pair(folder)
-    words = [sys.executable, "-m", "tests.engine.split_over_devices", str(folder), *map(str, COUNTS)]
+    return on_eight_devices("split_over_devices", str(folder), *map(str, COUNTS))
+
+
+def on_eight_devices(program: str, *words: str) -> dict[str, Any]:
+    """What a program beside this file tells on a machine with so many CPU devices."""
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    run = [sys.executable, "-m", f"tests.engine.{program}", *words]
     root = Path(__file__).parents[2]
-    done = subprocess.run(words, env=environment, cwd=root, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(run, env=environment, cwd=root, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
 
 
 @pytest.mark.parametrize("count", SPLIT)
@@ -125,3 +132,10 @@ def test_the_cache_stays_where_it_is_and_nothing_is_compiled_again(found: dict[s
     assert told["stays"]
     assert told["recompiled"] == 0
     assert told["again"] == told["answer"]
+
+
+def test_the_9b_in_halves_moves_activations_only() -> None:
+    """Its own widths and vocabulary, in bfloat16; compiled, not run."""
+    told = on_eight_devices("split_9b", "2", "1")
+    assert told["given"] == pytest.approx(told["whole"] / 2, rel=0.01)
+    assert max(elements for _, elements in told["exchanged"]) <= GEMMA_2_9B.vocab_size < min(told["weight_parts"])

@@ -8,22 +8,10 @@ from jax.sharding import AbstractMesh, PartitionSpec
 
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models import sharding
-from neuroscope_jax.models.gemma2 import Gemma2, Gemma2Config
+from neuroscope_jax.models.gemma2 import Gemma2
 from neuroscope_jax.models.weights import expected_shapes, tree_path
+from tests.models.gemma_2_9b import GEMMA_2_9B
 
-# config.json of google/gemma-2-9b-it
-GEMMA_2_9B = Gemma2Config(
-    vocab_size=256_000,
-    hidden_size=3584,
-    intermediate_size=14_336,
-    num_hidden_layers=42,
-    num_attention_heads=16,
-    num_key_value_heads=8,
-    head_dim=256,
-    query_pre_attn_scalar=256,
-    sliding_window=4096,
-    max_position_embeddings=8192,
-)
 ROWS, COLUMNS, WHOLE = PartitionSpec("model"), PartitionSpec(None, "model"), PartitionSpec()
 LAYOUT = {
     "model.embed_tokens.weight": ROWS,
