@@ -94,6 +94,7 @@ def test_metal_says_what_jax_offers_and_what_to_use() -> None:
 
 def test_description_names_the_device() -> None:
     assert platforms.describe(device("gpu", "NVIDIA H200")) == "gpu (NVIDIA H200)"
+    assert platforms.describe(device("gpu", "NVIDIA H200"), 2) == "2 x gpu (NVIDIA H200)"
     assert platforms.describe(device("cpu")) == f"cpu ({os.cpu_count()} cores)"
 
 

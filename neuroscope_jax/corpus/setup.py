@@ -50,9 +50,7 @@ class Pair:
         """The blocks up to the tapped one, their weights and the SAE's encoder, a copy on each device."""
         part = first_blocks(self.model, self.config.target_layer + 1)
         if self.config.model_parallel > 1:
-            logger.info(
-                "model_parallel is for serving: a corpus pass has the model on each device, and divides the texts"
-            )
+            logger.info("model_parallel is for serving: a corpus pass has a copy on each device, and divides the texts")
         placement, norm = everything_at(replicated(mesh)), self.config.sae_input_norm
         params = load_weights(self.folder, self.model, self.model.dtype, part, placement)
         return part, params, load_sae(self.sae_path, self.model.config.hidden_size, norm, placement)

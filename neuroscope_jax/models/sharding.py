@@ -44,8 +44,8 @@ def model_mesh(count: int) -> Mesh | None:
     devices = platforms.local_devices()
     if count > len(devices):
         raise UserError(
-            f"--model-parallel {count}: found {len(devices)} {devices[0].platform} device(s); "
-            f"expected a number from 1 to {len(devices)}"
+            f"--model-parallel {count}: devices found here: {len(devices)} of platform {devices[0].platform}; "
+            f"expected at most {len(devices)}"
         )
     return Mesh(np.array(devices[:count]), (AXIS,)) if count > 1 else None
 
