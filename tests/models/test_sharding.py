@@ -72,9 +72,8 @@ def test_an_sae_is_split_by_features() -> None:
 
 
 def test_more_devices_than_there_are() -> None:
-    with pytest.raises(
-        UserError, match=r"--model-parallel 99: devices found here: (\d+) of platform cpu; expected at most \1"
-    ):
+    said = r"--model-parallel 99: devices found here: (\d+) of platform cpu; expected at most \1"
+    with pytest.raises(UserError, match=said):
         sharding.model_mesh(99)
 
 
