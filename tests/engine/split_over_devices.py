@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuroscope_jax.config import NeuroscopeConfig
-from neuroscope_jax.engine import engine as engine_module
-from neuroscope_jax.engine import steps
+from neuroscope_jax.engine import chunks, sequence, steps
 from neuroscope_jax.engine.engine import JaxEngine
 from neuroscope_jax.engine.load import load
 from neuroscope_jax.engine.requests import GenerationRequest, PromptScored
@@ -32,7 +31,7 @@ COLLECTIVE = re.compile(r"= (.*) (all-gather|all-reduce|all-to-all|collective-pe
 
 
 def main(folder: Path, counts: list[int]) -> None:
-    engine_module.PROMPT_BUCKETS, engine_module.CACHE_BUCKETS, engine_module.ROOM_FOR_ANSWER = (16,), (32, 64), 8
+    chunks.CHUNK_BUCKETS, sequence.CACHE_BUCKETS, sequence.ROOM_FOR_ANSWER = (16,), (32, 64), 8
     print(json.dumps({count: served(folder, count) for count in counts}))
 
 
@@ -57,9 +56,9 @@ def served(folder: Path, count: int) -> dict[str, Any]:
         "answer": told(answer),
         "again": told(again),
         "recompiled": recompiled,
-        "weight_bytes": held(loaded.engine._params),
-        "sae_bytes": held(loaded.engine._taps[0].sae),
-        "dtypes": sorted({str(leaf.dtype) for leaf in jax.tree.leaves(loaded.engine._params)}),
+        "weight_bytes": held(loaded.engine._programs.params),
+        "sae_bytes": held(loaded.engine._programs.taps[0].sae),
+        "dtypes": sorted({str(leaf.dtype) for leaf in jax.tree.leaves(loaded.engine._programs.params)}),
         **program(loaded.engine),
     }
 
@@ -95,9 +94,10 @@ def held(tree: Any) -> dict[str, Any]:
 def program(engine: JaxEngine) -> dict[str, Any]:
     """Of the decode step as compiled for these devices: what it exchanges, and what becomes of the cache."""
     with sharding.in_use(engine._mesh):
-        model, params, taps = engine._model, engine._params, engine._taps
+        model, params, taps = engine._programs.model, engine._programs.params, engine._programs.taps
         sampling = Sampling.of(GREEDY, [1])
-        state, _ = steps.prefill_step(model, params, taps, jnp.ones((1, 16), jnp.int32), jnp.int32(9), sampling, 32)
+        ids, cache = jnp.ones((1, 16), jnp.int32), steps.empty_cache(model, 32)
+        state, _ = steps.prefill_step(model, params, taps, cache, ids, jnp.int32(0), jnp.int32(9), sampling)
         compiled = steps.decode_step.lower(model, params, taps, state, sampling).compile()
         after, _ = steps.decode_step(model, params, taps, state, sampling)
     before, now = (jax.tree.leaves(each) for each in (state, after))
