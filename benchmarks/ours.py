@@ -59,7 +59,7 @@ def measure(plan: Plan) -> Ours:
     prompts = [prompt(plan.shape, length) for length in SHAPES[plan.shape].prompts]
     for ids in prompts:
         ask(started, ids, 2)  # compiles the prefill of its length
-    first = {str(len(ids)): _first_token(started, ids, plan.repeats) for ids in prompts}
+    first = {str(len(ids)): _first_token(started, plan, len(ids)) for ids in prompts}
     answers = [ask(started, prompts[0], plan.tokens) for _ in range(plan.repeats)]
     before = started.compilations.requested
     ask(started, prompts[0], plan.tokens, OTHER)
@@ -82,8 +82,10 @@ def measure(plan: Plan) -> Ours:
     )
 
 
-def _first_token(started: Started, ids: tuple[int, ...], repeats: int) -> float:
-    return Spread.of([ask(started, ids, 1).arrivals[0] for _ in range(repeats)]).median
+def _first_token(started: Started, plan: Plan, length: int) -> float:
+    """Of prompts that begin like none before: what they had in common would not be read again."""
+    fresh = [prompt(plan.shape, length, 1 + number) for number in range(plan.repeats)]
+    return Spread.of([ask(started, ids, 1).arrivals[0] for ids in fresh]).median
 
 
 def _bytes(tree: object) -> int:

@@ -58,7 +58,7 @@ def attend(
 ) -> Float[Array, "B T N H"]:
     """Weighted mean of values; scores and softmax in float32. On CPUs few queries of a cache go through the kernel."""
     if view.start is not None and native.takes(query.shape[0], query.shape[1], key.dtype):
-        mixed = native.attend_cached(query[0], key[0], value[0], view.start, scale, cap, view.window)[None]
+        mixed = native.attend_cached(query, key, value, view.start, scale, cap, view.window)
     else:
         mixed = _attend(query, key, value, view.mask, scale, cap)
     return mixed.astype(query.dtype)

@@ -18,17 +18,18 @@ def takes(batch: int, queries: int, dtype: DTypeLike) -> bool:
 
 
 def attend_cached(
-    query: Float[Array, "T N H"],
-    key: Float[Array, "S K H"],
-    value: Float[Array, "S K H"],
+    query: Float[Array, "1 T N H"],
+    key: Float[Array, "1 S K H"],
+    value: Float[Array, "1 S K H"],
     start: Int[Array, ""],
     scale: float,
     cap: float | None,
     window: int | None,
-) -> Float[Array, "T N H"]:
+) -> Float[Array, "1 T N H"]:
     """Causal attention of queries at positions start, start + 1, …; all of one dtype, computed and returned in float32.
 
     Slot j holds position j. Only slots that a query may see are read: j <= i, and j > i - window where there is one.
+    The leading axis is there because XLA copies the cache to take it off.
     """
     call = jax.ffi.ffi_call(kernels.ATTENTION, jax.ShapeDtypeStruct(query.shape, jnp.float32))
     attributes = {"scale": np.float32(scale), "cap": np.float32(cap or 0), "window": np.int64(window or 0)}

@@ -17,16 +17,21 @@ constexpr int kWeights = (kRows <= 3 ? 8 : kRows == 4 ? 6 : 4) / (kRegisters == 
 
 template <int kRows, int kWeights, typename W, typename P>
 void dot(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in, float* y, int64_t out) {
+  constexpr int64_t kLine = 64 / sizeof(W);  // of the cache: what one prefetch brings
   Floats sums[kWeights][kRows] = {};
+  auto step = [&](int w, int64_t at) {
+    Floats of_weight = load(weight + w * pitch + at);
+    for (int r = 0; r < kRows; ++r) sums[w][r] = multiply_add(of_weight, x + r * stride + at, sums[w][r], W());
+  };
   int64_t i = 0;
-  for (; i + kStep<W> <= in; i += kStep<W>) {
+  for (; i + kLine <= in; i += kLine) {
     for (int w = 0; w < kWeights; ++w) {
-      const W* at = weight + w * pitch + i;
-      __builtin_prefetch(at + kWeights * pitch, 0, 2);
-      Floats of_weight = load(at);
-      for (int r = 0; r < kRows; ++r) sums[w][r] = multiply_add(of_weight, x + r * stride + i, sums[w][r], W());
+      __builtin_prefetch(weight + (w + kWeights) * pitch + i, 0, 2);
+      for (int64_t at = i; at < i + kLine; at += kStep<W>) step(w, at);
     }
   }
+  for (; i + kStep<W> <= in; i += kStep<W>)
+    for (int w = 0; w < kWeights; ++w) step(w, i);
   for (int w = 0; w < kWeights && i < in; ++w) {
     Floats of_weight = load(weight + w * pitch + i, in - i);
     for (int r = 0; r < kRows; ++r) sums[w][r] = multiply_add(of_weight, x + r * stride + i, sums[w][r], W());

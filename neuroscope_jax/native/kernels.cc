@@ -45,16 +45,17 @@ void attend(ffi::ThreadPool& pool, const Shape& shape, ffi::AnyBuffer& query, ff
 }
 
 ffi::Error attention_impl(ffi::ThreadPool pool, ffi::AnyBuffer query, ffi::AnyBuffer key, ffi::AnyBuffer value,
-                          ffi::BufferR0<ffi::S32> start, ffi::ResultBufferR3<ffi::F32> out, float scale, float cap,
+                          ffi::BufferR0<ffi::S32> start, ffi::ResultBufferR4<ffi::F32> out, float scale, float cap,
                           int64_t window) {
   auto of_query = query.dimensions(), of_key = key.dimensions();
   auto type = query.element_type();
   auto of_value = value.dimensions();
-  if (of_query.size() != 3 || of_key.size() != 3 || of_query[2] != of_key[2] || of_query[1] % of_key[1] != 0 ||
+  if (of_query.size() != 4 || of_key.size() != 4 || of_query[0] != 1 || of_key[0] != 1 || of_query[3] != of_key[3] ||
+      of_query[2] % of_key[2] != 0 ||
       !std::equal(of_value.begin(), of_value.end(), of_key.begin(), of_key.end()) || key.element_type() != type ||
       value.element_type() != type)
-    return ffi::Error::InvalidArgument("expected query [T, N, H], key and value [S, K, H], N a multiple of K, of a type");
-  Shape shape{of_query[0], of_query[1], of_query[2], of_key[0], of_key[1], *start.typed_data(), scale, cap, window};
+    return ffi::Error::InvalidArgument("expected query [1, T, N, H], key and value [1, S, K, H], N a multiple of K, of a type");
+  Shape shape{of_query[1], of_query[2], of_query[3], of_key[1], of_key[2], *start.typed_data(), scale, cap, window};
   if (shape.T == 0) return ffi::Error::Success();
   if (shape.start < 0 || shape.end(shape.T - 1) > shape.S)
     return ffi::Error::InvalidArgument("the cache has no slot for a query's position");
@@ -82,7 +83,7 @@ EXPORTED neuroscope_attention(XLA_FFI_CallFrame* frame) {
                              .Arg<ffi::AnyBuffer>()
                              .Arg<ffi::AnyBuffer>()
                              .Arg<ffi::BufferR0<ffi::S32>>()
-                             .Ret<ffi::BufferR3<ffi::F32>>()
+                             .Ret<ffi::BufferR4<ffi::F32>>()
                              .Attr<float>("scale")
                              .Attr<float>("cap")
                              .Attr<int64_t>("window")

@@ -1,5 +1,6 @@
 """The engine against a plain loop without cache, buckets or thread, and the life of a request."""
 
+import dataclasses
 import functools
 import threading
 
@@ -146,7 +147,7 @@ def test_another_request_compiles_nothing(make_engine):
     )
     try:
         run(engine, [4, 5], 20, SamplingOptions(0.7, 0.9, 40, 3, 0.5, -0.5, 5))
-        run(engine, [9] * 7, 18, SamplingOptions(0.1, 0.2, 1, None, 2.0, 1.0, 0))
+        run(engine, [9] * 4, 20, SamplingOptions(0.1, 0.2, 1, None, 2.0, 1.0, 0))
         run(engine, [4, 5], 20, SamplingOptions(logit_bias=((3, -100.0), (7, 2.5))))
     finally:
         jax.monitoring.clear_event_listeners()
@@ -265,7 +266,8 @@ def test_a_failing_step_ends_its_request_only(make_engine, monkeypatch):
 
 def test_logits_that_are_no_numbers_are_an_error(make_engine, params):
     engine = make_engine()
-    engine._params = jax.tree.map(lambda leaf: leaf * jnp.nan, params)
+    broken = jax.tree.map(lambda leaf: leaf * jnp.nan, params)
+    engine._programs = dataclasses.replace(engine._programs, params=broken)
     ended = run(engine, [1, 2], 10).ends[0]
     assert ended.reason == "error"
     assert "position 1 are not finite" in str(ended.error)

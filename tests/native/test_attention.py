@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.models.attention import View, attend
-from neuroscope_jax.native import kernels
-from neuroscope_jax.native.attention import MOST_QUERIES, attend_cached
+from neuroscope_jax.native import attention, kernels
+from neuroscope_jax.native.attention import MOST_QUERIES
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -25,6 +25,11 @@ def operands(
     rng = np.random.default_rng(queries * 1009 + size)
     cache = (SLOTS, kv_heads, size)
     return random(rng, (queries, heads, size), dtype), random(rng, cache, dtype), random(rng, cache, dtype)
+
+
+def attend_cached(q: jax.Array, k: jax.Array, v: jax.Array, *rest) -> jax.Array:
+    """Without the axis of a batch of one."""
+    return attention.attend_cached(q[None], k[None], v[None], *rest)[0]
 
 
 def oracle(
