@@ -14,6 +14,7 @@ from benchmarks.shapes import SHAPES
 from benchmarks.startup import Started, start
 from benchmarks.steps import step_cost
 from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, Item, SamplingOptions
+from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 
 GREEDY = SamplingOptions(temperature=0)
 OTHER = SamplingOptions(
@@ -76,7 +77,7 @@ def measure(plan: Plan) -> Ours:
         recompiled=recompiled,
         average_l0=average_l0,
         model_bytes=_bytes(started.params),
-        sae_bytes=_bytes(started.tap.sae),
+        sae_bytes=_read_bytes(started.tap.sae),
         peak_bytes=peak,
         ids=[token.id for token in answers[0].tokens],
     )
@@ -86,6 +87,11 @@ def _first_token(started: Started, plan: Plan, length: int) -> float:
     """Of prompts that begin like none before: what they had in common would not be read again."""
     fresh = [prompt(plan.shape, length, 1 + number) for number in range(plan.repeats)]
     return Spread.of([ask(started, ids, 1).arrivals[0] for ids in fresh]).median
+
+
+def _read_bytes(sae: SparseAutoencoder) -> int:
+    """Of an encoder at a token, but for the few rows that are multiplied exactly behind a screen."""
+    return int((sae.encoder_rows if sae.screen is None else sae.screen.rounded_rows).nbytes)
 
 
 def _bytes(tree: object) -> int:

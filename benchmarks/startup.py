@@ -45,7 +45,7 @@ def start(plan: Plan) -> Started:
     shape, folder = SHAPES[plan.shape], Path(plan.folder)
     model = build_model(read_config(folder), jnp.dtype(plan.dtype).type)
     params = load_weights(folder, model, model.dtype, compact=may_be_compact(folder))
-    sae = load_sae(sae_file(folder), shape.model.hidden_size)
+    sae = load_sae(sae_file(folder), shape.model.hidden_size).screened()
     tap = Tap(sae, FeatureFilter.of(None, sae.d_sae, "frequency", FILTER_THRESHOLD), shape.layer, TOP_K)
     loaded = time.perf_counter()
     engine = JaxEngine(model, params, (tap,), (), shape.context_length, queue_size=1)

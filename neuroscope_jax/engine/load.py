@@ -133,7 +133,7 @@ def _tap(config: NeuroscopeConfig, sae: SparseAutoencoder, pair: PairIdentity) -
     if stats is not None:
         hidden = int(feature_filter.suppressed.sum())
         logger.info("feature filter: %s, %d of %d features suppressed", config.feature_filter, hidden, sae.d_sae)
-    return Tap(sae=sae, filter=feature_filter, layer=config.target_layer, top_k=config.top_k)
+    return Tap(sae=sae.screened(), filter=feature_filter, layer=config.target_layer, top_k=config.top_k)
 
 
 def _stats(config: NeuroscopeConfig, sae: SparseAutoencoder, pair: PairIdentity) -> FeatureStats | None:

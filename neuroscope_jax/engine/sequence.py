@@ -1,7 +1,6 @@
 """A text on the device: which ids its cache holds, and the steps that carry it on."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 
 import flax.linen as nn
@@ -89,9 +88,9 @@ class TokenSequence:
         """A cache of at least so many slots, and how many of the prompt's ids it holds already."""
         taken = self._kept.take(self._ids)
         if taken is None:
-            empty = functools.partial(steps.empty_cache, self._programs.model, slots)
-            self._kept.make_room(jax.eval_shape(empty).nbytes)
-            return empty(), 0
+            model = self._programs.model
+            self._kept.make_room(steps.empty_cache.eval_shape(model, slots).nbytes)
+            return steps.empty_cache(model, slots), 0
         cache, held = taken
         return (cache if cache.length >= slots else steps.grow_cache(cache, slots)), held
 

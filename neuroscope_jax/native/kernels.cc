@@ -38,6 +38,15 @@ ffi::Error product_impl(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w
   return ffi::Error::InvalidArgument("expected float32 or bfloat16, the weight no wider than x");
 }
 
+ffi::Error product_where_impl(ffi::ThreadPool pool, ffi::BufferR2<ffi::F32> x, ffi::BufferR2<ffi::F32> weight,
+                              ffi::BufferR1<ffi::PRED> wanted, ffi::ResultBufferR2<ffi::F32> y) {
+  auto of_x = x.dimensions(), of_weight = weight.dimensions();
+  if (of_x[0] != 1 || of_x[1] != of_weight[1] || wanted.dimensions()[0] != of_weight[0])
+    return ffi::Error::InvalidArgument("expected x [1, in], weight [out, in] and wanted [out]");
+  product_where(pool, x.typed_data(), weight.typed_data(), wanted.typed_data(), of_x[1], of_weight[0], y->typed_data());
+  return ffi::Error::Success();
+}
+
 template <typename W>
 void attend(ffi::ThreadPool& pool, const Shape& shape, ffi::AnyBuffer& query, ffi::AnyBuffer& key, ffi::AnyBuffer& value,
             float* out) {
@@ -73,6 +82,18 @@ EXPORTED neuroscope_product(XLA_FFI_CallFrame* frame) {
   static auto* handler =
       ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Arg<ffi::AnyBuffer>().Arg<ffi::AnyBuffer>().Ret<ffi::BufferR2<ffi::F32>>()
           .To(product_impl).release();
+  return handler->Call(frame);
+}
+
+EXPORTED neuroscope_product_where(XLA_FFI_CallFrame* frame) {
+  static auto* handler = ffi::Ffi::Bind()
+                             .Ctx<ffi::ThreadPool>()
+                             .Arg<ffi::BufferR2<ffi::F32>>()
+                             .Arg<ffi::BufferR2<ffi::F32>>()
+                             .Arg<ffi::BufferR1<ffi::PRED>>()
+                             .Ret<ffi::BufferR2<ffi::F32>>()
+                             .To(product_where_impl)
+                             .release();
   return handler->Call(frame);
 }
 

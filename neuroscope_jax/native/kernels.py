@@ -12,6 +12,7 @@ logger = logging.getLogger(__name__)
 
 SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
 PRODUCT = "neuroscope_product"
+PRODUCT_WHERE = "neuroscope_product_where"
 ATTENTION = "neuroscope_attention"
 
 
@@ -39,6 +40,6 @@ def _registered() -> bool:
     except Unavailable as reason:
         logger.info("no native kernels: %s; XLA's own products are used, which are slower for single tokens", reason)
         return False
-    for name in (PRODUCT, ATTENTION):
+    for name in (PRODUCT, PRODUCT_WHERE, ATTENTION):
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(compiled, name)), platform="cpu")
     return True

@@ -36,4 +36,17 @@ void product(xla::ffi::ThreadPool& pool, const X* x, const W* weight, int64_t ro
   });
 }
 
+// The same sums for one row of x where `wanted`, 0 elsewhere; the weights there are not read.
+inline void product_where(xla::ffi::ThreadPool& pool, const float* x, const float* weight, const bool* wanted, int64_t in,
+                          int64_t out, float* y) {
+  const Rows<float, float> of_x(x, 1, in);
+  constexpr int64_t each = 256;
+  Crew::run(pool, (out + each - 1) / each, [&](int64_t task) {
+    for (int64_t o = task * each; o < std::min(out, (task + 1) * each); ++o) {
+      y[o] = 0.0f;
+      if (wanted[o]) dot<1, 1>(of_x.row(0), of_x.stride(), weight + o * in, in, in, y + o, out);
+    }
+  });
+}
+
 }  // namespace neuroscope

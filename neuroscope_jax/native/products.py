@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from neuroscope_jax.native import kernels
 
@@ -23,4 +23,13 @@ def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array,
     """`x @ weight.T`, summed and returned in float32; of dtypes that are a key of MOST_ROWS."""
     result = jax.ShapeDtypeStruct((x.shape[0], weight.shape[0]), jnp.float32)
     y: Array = jax.ffi.ffi_call(kernels.PRODUCT, result)(x, weight)
+    return y
+
+
+def product_where(
+    x: Float[Array, "1 i"], weight: Float[Array, "o i"], wanted: Bool[Array, " o"]
+) -> Float[Array, "1 o"]:
+    """`x @ weight.T` in the places that are wanted, 0 elsewhere; all float32. Rows that are not wanted are not read."""
+    result = jax.ShapeDtypeStruct((1, weight.shape[0]), jnp.float32)
+    y: Array = jax.ffi.ffi_call(kernels.PRODUCT_WHERE, result)(x, weight, wanted)
     return y

@@ -11,7 +11,10 @@ from flax import struct
 from jaxtyping import Array, Float
 
 from neuroscope_jax.models.layers import matmul
+from neuroscope_jax.native import kernels
+from neuroscope_jax.native.products import product_where
 from neuroscope_jax.pytree import PyTree
+from neuroscope_jax.sae.screen import Screen
 
 
 def jump_relu(pre: Float[Array, "*rows E"], threshold: Float[Array, " E"]) -> Float[Array, "*rows E"]:
@@ -27,6 +30,7 @@ class SparseAutoencoder(PyTree):
     threshold: Float[Array, " E"]
     input_scale: Float[Array, ""]  # divisor of the residual where input_norm is "scalar"
     input_norm: Literal["none", "rms", "scalar"] = struct.field(pytree_node=False, default="none")
+    screen: Screen | None = None
 
     @property
     def d_in(self) -> int:
@@ -53,5 +57,16 @@ class SparseAutoencoder(PyTree):
     def encode(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows E"]:
         """Feature activations of residual vectors: zero, or above the feature's threshold."""
         with jax.named_scope("sae_encode"):
-            pre = matmul(self.normalised(x), self.encoder_rows) + self.b_enc
-            return jump_relu(pre, self.threshold)
+            x = self.normalised(x)
+            if self.screen is not None and x.ndim == 1:
+                return self._encode_screened(self.screen, x[None])
+            return jump_relu(matmul(x, self.encoder_rows) + self.b_enc, self.threshold)
+
+    def screened(self) -> "SparseAutoencoder":
+        """The same SAE, quicker at single residuals where that can be had, for half as much memory again."""
+        return self.replace(screen=Screen.of(self.encoder_rows)) if kernels.available() else self
+
+    def _encode_screened(self, screen: Screen, x: Float[Array, "1 D"]) -> Float[Array, " E"]:
+        wanted = screen.may_be_active(x, self.b_enc, self.threshold)
+        pre = product_where(x, self.encoder_rows, wanted)[0] + self.b_enc
+        return jnp.where(wanted, jump_relu(pre, self.threshold), 0.0)

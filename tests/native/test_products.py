@@ -87,3 +87,13 @@ def test_without_a_compiler_xla_does_it_and_that_is_said(
         found = matmul(jnp.ones((1, 16)), jnp.ones((8, 16)))
     np.testing.assert_array_equal(found, np.full((1, 8), 16.0))
     assert "CXX=no-such-compiler is not there" in caplog.text
+
+
+@pytest.mark.usefixtures("native")
+@pytest.mark.parametrize(("width", "out"), [(1, 1), (40, 600), (33, 257), (2304, 70)])
+def test_only_the_rows_that_are_wanted(width: int, out: int) -> None:
+    rng = np.random.default_rng(width)
+    x, weight = rounded(rng, (1, width), jnp.float32), rounded(rng, (out, width), jnp.float32)
+    wanted = rng.random(out) < 0.3
+    found = products.product_where(x, jnp.where(wanted[:, None], weight, jnp.nan), jnp.asarray(wanted))
+    np.testing.assert_array_equal(found, jnp.where(wanted, products.product(x, weight), 0.0))
