@@ -13,15 +13,17 @@ logger = logging.getLogger(__name__)
 SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
 PRODUCT = "neuroscope_product"
 PRODUCT_WHERE = "neuroscope_product_where"
+SCALED_PRODUCT = "neuroscope_scaled_product"
+GROUPED_PRODUCT = "neuroscope_grouped_product"
 ATTENTION = "neuroscope_attention"
 
 
 def available() -> bool:
     """Whether there are kernels for the platform in use, and a place for them in what is being computed."""
-    return jax.default_backend() == "cpu" and not _partitioned() and _registered()
+    return jax.default_backend() == "cpu" and not partitioned() and _registered()
 
 
-def _partitioned() -> bool:
+def partitioned() -> bool:
     """Whether XLA deals out the work over several devices: it cannot look into a kernel, and would gather its operands.
 
     Inside shard_map the work is dealt out already.
@@ -40,6 +42,6 @@ def _registered() -> bool:
     except Unavailable as reason:
         logger.info("no native kernels: %s; XLA's own products are used, which are slower for single tokens", reason)
         return False
-    for name in (PRODUCT, PRODUCT_WHERE, ATTENTION):
+    for name in (PRODUCT, PRODUCT_WHERE, SCALED_PRODUCT, GROUPED_PRODUCT, ATTENTION):
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(compiled, name)), platform="cpu")
     return True

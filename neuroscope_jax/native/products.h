@@ -1,5 +1,6 @@
 // y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32. A float32
 // x may meet a bfloat16 weight: every bfloat16 is a float32, so that is a float32 product that reads half the bytes.
+// An int8 weight has a scale for each of its rows, which multiplies the finished sum.
 //
 // For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied
 // with up to kRowsAtOnce rows of x; the others follow while it lies in the cache. The vector width is that of the machine
@@ -20,7 +21,8 @@ constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.
 template <typename X, typename W>
-void product(xla::ffi::ThreadPool& pool, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y) {
+void product(xla::ffi::ThreadPool& pool, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
+             const float* scales = nullptr) {
   if (rows == 0) return;
   using P = typename Multiplied<X, W>::type;
   const Rows<X, W> of_x(x, rows, in);
@@ -32,6 +34,9 @@ void product(xla::ffi::ThreadPool& pool, const X* x, const W* weight, int64_t ro
     for (int64_t r = 0; r < rows; r += group) {
       auto form = dots_of<W, P>(std::min(group, rows - r));
       form(of_x.row(r), of_x.stride(), weight + o * in, in, in, count, y + r * out + o, out);
+    }
+    for (int64_t r = 0; scales && r < rows; ++r) {
+      for (int64_t w = o; w < o + count; ++w) y[r * out + w] *= scales[w];
     }
   });
 }

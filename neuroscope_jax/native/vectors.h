@@ -32,9 +32,13 @@ struct Vector {
 };
 using Floats = Vector<kLanes>::type;
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Integers __attribute__((vector_size(4 * kLanes)));
 
 struct BFloat16 {
   uint16_t bits;
+};
+struct Int8 {
+  int8_t value;
 };
 
 template <int kCount = kLanes>
@@ -60,7 +64,7 @@ inline Floats multiply_add(Floats a, Floats b, Floats sum) {
 #endif
 }
 
-// Weights are read as vectors of 32-bit words. A float32 is one; of bfloat16 a word holds two neighbours.
+// Weights are read as vectors of 32-bit words. A float32 is one; of bfloat16 a word holds two neighbours, of int8 four.
 template <typename W>
 constexpr int kStep = kLanes * 4 / sizeof(W);
 
@@ -75,6 +79,13 @@ Floats load(const W* p, int64_t count = kStep<W>) {
 // One half of each word as the float32 that its bits begin.
 inline Floats first(Floats words) { return reinterpret_cast<Floats>(reinterpret_cast<Words>(words) << 16); }
 inline Floats second(Floats words) { return reinterpret_cast<Floats>(reinterpret_cast<Words>(words) & 0xffff0000u); }
+
+// One byte of each word as the float that it counts.
+template <int kByte>
+Floats counted(Floats words) {
+  return __builtin_convertvector(reinterpret_cast<Integers>(reinterpret_cast<Words>(words) << (24 - 8 * kByte)) >> 24,
+                                 Floats);
+}
 
 // What x is multiplied as. Only some processors multiply bfloat16 themselves.
 template <typename X, typename W>
@@ -94,6 +105,12 @@ inline Floats multiply_add(Floats weight, const float* x, Floats sum, float) {
 }
 inline Floats multiply_add(Floats weight, const float* x, Floats sum, BFloat16) {
   return multiply_add(second(weight), load(x + kLanes), multiply_add(first(weight), load(x), sum));
+}
+inline Floats multiply_add(Floats weight, const float* x, Floats sum, Int8) {
+  sum = multiply_add(counted<0>(weight), load(x), sum);
+  sum = multiply_add(counted<1>(weight), load(x + kLanes), sum);
+  sum = multiply_add(counted<2>(weight), load(x + 2 * kLanes), sum);
+  return multiply_add(counted<3>(weight), load(x + 3 * kLanes), sum);
 }
 #if defined(__AVX512BF16__)
 inline Floats multiply_add(Floats weight, const BFloat16* x, Floats sum, BFloat16) {
@@ -118,7 +135,6 @@ inline Floats filled(float value) { return Floats{} + value; }
 
 // e^x, to 2e-7 of itself; from below the smallest float32 up to 88. Cephes' polynomial; NaN stays NaN.
 inline Floats exp(Floats x) {
-  typedef int32_t Integers __attribute__((vector_size(4 * kLanes)));
   x = x < filled(-87.0f) ? filled(-87.0f) : x;
   constexpr float kRound = 12582912.0f;  // 1.5 · 2²³: a sum with it has no fraction left
   Floats whole = (multiply_add(x, filled(1.44269504f), filled(kRound))) - kRound;
@@ -148,20 +164,21 @@ inline float as_float(BFloat16 value) {
   return wide;
 }
 
-// Where the i-th of a row of W lies once the row is floats: bfloat16 as `first` and `second` take them apart,
+// Where the i-th of a row of W lies once the row is floats: as the words are taken apart, of bfloat16 all `first`, then
+// all `second`, and of int8 likewise byte by byte,
 //   a step:  0 1 2 3 4 5 …   ─▶   0 2 4 … 1 3 5 …
 template <typename W>
 int64_t place(int64_t i) {
-  if constexpr (sizeof(W) == 4) return i;
+  constexpr int kParts = 4 / sizeof(W);  // of a word
   int64_t within = i % kStep<W>;
-  return i - within + within / 2 + within % 2 * kLanes;
+  return i - within + within / kParts + within % kParts * kLanes;
 }
 
 // Rows filled up with zeros to whole steps.
 template <typename X, typename W>
 class Rows {
   using P = typename Multiplied<X, W>::type;
-  static constexpr bool kSame = sizeof(W) == sizeof(P);  // else floats for bfloat16 weights
+  static constexpr bool kSame = sizeof(W) == sizeof(P);  // else floats for narrower weights
 
  public:
   Rows(const X* x, int64_t rows, int64_t in) : stride_((in + kStep<W> - 1) / kStep<W> * kStep<W>) {

@@ -25,8 +25,10 @@ def random_sae(seed: int, threshold: float, input_norm: str = "none") -> SparseA
     return SparseAutoencoder(rows, *(jnp.asarray(a, jnp.float32) for a in (b_enc, thresholds, 3.0)), input_norm)
 
 
+encode = jax.jit(SparseAutoencoder.encode)
+
+
 def both(sae: SparseAutoencoder, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    encode = jax.jit(lambda sae, x: sae.encode(x))
     x = jnp.asarray(x, jnp.float32)
     return np.asarray(encode(sae.screened(), x)), np.asarray(encode(sae, x))
 

@@ -1,0 +1,52 @@
+"""The native product with an int8 weight against NumPy in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuroscope_jax.native import products
+
+pytestmark = pytest.mark.usefixtures("native")
+
+DTYPES = [jnp.float32, jnp.bfloat16]
+
+
+def operands(rows: int, width: int, out: int, dtype: jnp.dtype) -> tuple[jax.Array, jax.Array, jax.Array]:
+    rng = np.random.default_rng(rows * 10_007 + width)
+    values = rng.integers(-127, 128, (out, width))
+    values.flat[:2] = -128, 127  # the ends of the type
+    x = jnp.asarray(rng.standard_normal((rows, width)), dtype)
+    return x, jnp.asarray(values, jnp.int8), jnp.asarray(rng.uniform(1e-4, 2, out), jnp.float32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("rows", "width", "out"),
+    [(rows, 70, 33) for rows in range(1, 10)]  # every number of rows at once, and one more
+    + [(1, 2, 1), (3, 5, 3), (17, 16, 8), (33, 127, 31), (64, 256, 129), (1, 2304, 65), (8, 2304, 65)],
+)
+def test_equals_numpy(rows: int, width: int, out: int, dtype: jnp.dtype) -> None:
+    x, values, scales = operands(rows, width, out, dtype)
+    found = jax.jit(products.scaled_product)(x, values, scales)
+    assert found.dtype == jnp.float32
+    exact_x = np.asarray(x, np.float64)
+    weight = np.asarray(values, np.float64) * np.asarray(scales, np.float64)[:, None]
+    summed = np.abs(exact_x) @ np.abs(weight).T  # what float32's rounding is in proportion to
+    assert np.all(np.abs(found - exact_x @ weight.T) <= 2**-22 * summed)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [15, 288, 300])
+def test_a_row_does_not_depend_on_its_neighbours(width: int, dtype: jnp.dtype) -> None:
+    x, values, scales = operands(23, width, 77, dtype)
+    together = products.scaled_product(x, values, scales)
+    for rows in range(1, 9):
+        np.testing.assert_array_equal(together[:rows], products.scaled_product(x[:rows], values, scales))
+
+
+def test_what_is_not_finite_stays_where_it_is() -> None:
+    x = jnp.ones((3, 40)).at[1, 7].set(jnp.inf)
+    values, scales = jnp.ones((9, 40), jnp.int8), jnp.ones(9).at[4].set(jnp.nan)
+    found = jnp.isfinite(products.scaled_product(x, values, scales))
+    np.testing.assert_array_equal(found, np.outer([True, False, True], np.arange(9) != 4))
