@@ -4,6 +4,7 @@ import contextlib
 import errno
 import glob
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -59,6 +60,28 @@ def set_aside(*paths: Path) -> Iterator[tuple[Path, ...]]:
                 aside.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def folder_set_aside(path: Path) -> Iterator[Path]:
+    """A new folder beside `path` to write to, which takes the place of whatever is at `path` when all is written.
+
+    Where the body fails, what was at `path` stays as it was. Raises OSError where it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in _left_behind(path):
+        shutil.rmtree(left, ignore_errors=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        aside.mkdir()
+        yield aside
+        for file in aside.rglob("*"):
+            if file.is_file():
+                _to_disk(file)
+        shutil.rmtree(path, ignore_errors=True)
+        aside.replace(path)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def check_place(path: Path) -> None:
     """Raises OSError where no file can be written at `path`; removes what killed processes left of earlier tries."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,10 +90,16 @@ def check_place(path: Path) -> None:
     trial = path.with_name(f".{path.name}.{os.getpid()}.part")
     trial.touch()
     trial.unlink()
+    for left in _left_behind(path):
+        left.unlink(missing_ok=True)
+
+
+def _left_behind(path: Path) -> Iterator[Path]:
+    """What processes that are no more put aside for `path`."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         pid = left.name.split(".")[-2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
-            left.unlink(missing_ok=True)
+            yield left
 
 
 def _to_disk(path: Path) -> None:

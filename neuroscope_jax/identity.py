@@ -55,7 +55,7 @@ def identify(config: NeuroscopeConfig, model_folder: Path, sae_path: Path, width
     """The identity of the pair of these files. Raises UserError for a file that is absent or not what it should be."""
     return PairIdentity(
         model_id=config.model_id,
-        model_sha256=_model_hash(model_folder),
+        model_sha256=model_hash(model_folder),
         sae_id=config.sae_id,
         sae_sha256=_sae_hash(sae_path),
         width=width,
@@ -67,7 +67,7 @@ def _named(name: str, sha256: str) -> str:
     return f"{name}, sha256 {sha256[:SHOWN]}…"
 
 
-def _model_hash(folder: Path) -> str:
+def model_hash(folder: Path) -> str:
     """Does not depend on how the tensors are spread over shards; a tuned or patched tensor changes it."""
     config = {k: v for k, v in read_json(folder / "config.json", dict).items() if k not in OF_THE_SAVER}
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())

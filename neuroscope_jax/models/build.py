@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import psutil
 
-from neuroscope_jax.config import DType
+from neuroscope_jax.config import DType, Quantization
 from neuroscope_jax.models.registry import build_model, read_config
 from neuroscope_jax.models.weights import expected_shapes
 
@@ -18,14 +18,17 @@ logger = logging.getLogger(__name__)
 MEMORY_SHARE = 0.7  # of physical memory that float32 weights may take before bfloat16 is chosen
 
 
-def model_for(folder: Path, dtype: DType, compact: bool = False) -> tuple[nn.Module, DType]:
+def model_for(
+    folder: Path, dtype: DType, compact: bool = False, quantization: Quantization = "none"
+) -> tuple[nn.Module, DType]:
     """The module of a checkpoint and the dtype it runs in, chosen where `dtype` is auto.
 
-    `compact`: its weights will stay bfloat16, so that float32 takes no more memory.
+    `compact`: its weights will stay bfloat16, so that float32 takes no more memory; nor does it for quantised ones.
     """
     hf_config = read_config(folder)
     if dtype == "auto":
-        dtype = "float32" if compact else _choose_dtype(build_model(hf_config, jnp.float32))
+        as_small = compact or (quantization != "none" and jax.default_backend() == "cpu")
+        dtype = "float32" if as_small else _choose_dtype(build_model(hf_config, jnp.float32))
     return build_model(hf_config, jnp.dtype(dtype).type), dtype
 
 

@@ -19,9 +19,11 @@ from jax.typing import DTypeLike
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from neuroscope_jax.config import Quantization
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.files import is_waited_for, read_json, what_it_is
 from neuroscope_jax.models.hub_cache import INDEX, SINGLE
+from neuroscope_jax.models.quantized import QuantizedWeight, quantize
 from neuroscope_jax.models.registry import read_config
 from neuroscope_jax.models.sharding import Placement
 from neuroscope_jax.native import kernels
@@ -70,11 +72,13 @@ def load_weights(
     part: nn.Module | None = None,
     placement: Placement | None = None,
     compact: bool = False,
+    quantization: Quantization = "none",
 ) -> Params:
     """Read a checkpoint into the "params" tree of `model`, every leaf in `dtype` on the default device or `placement`.
 
     `compact` leaves bfloat16 as it is stored, whatever `dtype`; see `may_be_compact`. `part` is `model` without its
-    later blocks: the checkpoint is checked whole, and only what `part` runs is read.
+    later blocks: the checkpoint is checked whole, and only what `part` runs is read. `quantization` makes of every
+    matrix a QuantizedWeight, whatever `dtype`.
 
     One tensor at a time is read, moved and cast, so at no time is there a second copy of the model; of a tensor that is
     split each device gets its part only. bfloat16 to
@@ -82,7 +86,7 @@ def load_weights(
     and any file that is not what it should be.
     """
     needed = expected_shapes(model) if part is None else expected_shapes(part, "__call__")
-    return _load(_checked(folder, model), needed, dtype, placement, compact)
+    return _load(_checked(folder, model), needed, dtype, placement, compact, quantization)
 
 
 def may_be_compact(folder: Path) -> bool:
@@ -142,10 +146,15 @@ def _load(
     dtype: DTypeLike,
     placement: Placement | None = None,
     compact: bool = False,
+    quantization: Quantization = "none",
 ) -> Params:
-    def read(key: str) -> jax.Array:
+    def read(key: str) -> jax.Array | QuantizedWeight:
         keeps = compact and stored[key].dtype == "BF16"
         sharding = None if placement is None else placement(tree_path(key), stored[key].shape)
+        if quantization != "none" and len(stored[key].shape) == 2:
+            whole = _read(stored[key].file, key, None, sharding)
+            made: QuantizedWeight = jax.block_until_ready(quantize(whole, quantization))
+            return made
         return _read(stored[key].file, key, jnp.bfloat16 if keeps else dtype, sharding)
 
     # The largest first: what is held besides the model itself is greatest while the model is smallest.
@@ -219,9 +228,11 @@ def _first(keys: list[str]) -> str:
     return ", ".join(sorted(keys)[:SHOWN]) + (", …" if len(keys) > SHOWN else "")
 
 
-def _read(file: Path, key: str, dtype: DTypeLike, sharding: jax.sharding.Sharding | None) -> jax.Array:
+def _read(file: Path, key: str, dtype: DTypeLike | None, sharding: jax.sharding.Sharding | None) -> jax.Array:
+    """A tensor in `dtype`, or as it is stored."""
     # Opened anew for each tensor: while the file is open, the pages it was read from count as this process's memory.
     with safe_open(file, "np") as tensors:
         array = tensors.get_tensor(key)
     # Cast on the device: less to transfer, and several times faster than NumPy's own bfloat16 cast.
-    return jax.lax.convert_element_type(jax.device_put(array, sharding), dtype).block_until_ready()
+    placed = jax.device_put(array, sharding)
+    return jax.lax.convert_element_type(placed, placed.dtype if dtype is None else dtype).block_until_ready()
