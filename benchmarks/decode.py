@@ -24,7 +24,8 @@ from neuroscope_jax import platforms
 
 logger = logging.getLogger("benchmarks")
 
-PROGRAMS = ("float32", "bfloat16", "torch-float32", "torch-bfloat16")
+PROGRAMS = ("float32", "bfloat16", "int8", "int4", "torch-float32", "torch-bfloat16")
+QUANTIZED = ("int8", "int4")  # under float32 on CPUs, under bfloat16 elsewhere, as serving does
 INSTALL = "torch and transformers are not installed; pip install -e '.[bench]'"
 
 
@@ -51,10 +52,9 @@ def run_all(plan: Plan, programs: list[str]) -> Iterator[Run]:
     bandwidth = measure("bandwidth", plan, Bandwidth)
     run = Run(machine.describe(), plan.shape, plan.platform, bandwidth, {}, {}, {})
     for program in programs:
-        dtype = program.removeprefix("torch-")
-        mine = msgspec.structs.replace(plan, dtype=dtype)
-        if program == dtype:
-            run.ours[program] = _measure_ours(mine)
+        mine = _plan_of(program, plan)
+        if not program.startswith("torch-"):
+            run.ours[program] = _measure_ours(program, mine)
         elif reason := _no_peer(plan):
             logger.warning("%s: SKIPPED, %s", program, reason)
             run.skipped[program] = reason
@@ -64,12 +64,19 @@ def run_all(plan: Plan, programs: list[str]) -> Iterator[Run]:
         yield run
 
 
-def _measure_ours(plan: Plan) -> Ours:
-    """Everything with an empty compile cache, then a second start with the one that left."""
+def _plan_of(program: str, plan: Plan) -> Plan:
+    if program in QUANTIZED:
+        dtype = "float32" if plan.platform == "cpu" else "bfloat16"
+        return msgspec.structs.replace(plan, dtype=dtype, quantization=program)
+    return msgspec.structs.replace(plan, dtype=program.removeprefix("torch-"))
+
+
+def _measure_ours(program: str, plan: Plan) -> Ours:
+    """Everything with empty caches, then a second start with what that left: compiled code, quantised weights."""
     with tempfile.TemporaryDirectory() as cache:
-        logger.info("%s: measuring", plan.dtype)
+        logger.info("%s: measuring", program)
         ours = measure("ours", plan, Ours, NEUROSCOPE_CACHE=cache)
-        logger.info("%s: starting once more", plan.dtype)
+        logger.info("%s: starting once more", program)
         second = measure("startup", plan, Start, NEUROSCOPE_CACHE=cache)
     return msgspec.structs.replace(ours, second_start=second)
 

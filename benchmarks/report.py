@@ -8,7 +8,7 @@ from benchmarks.shapes import GEMMA_2_2B
 TIMES_TORCH = 2.2  # float32 decode, against PyTorch float32 in the same run
 OVERHEAD = 0.03  # of the tap
 GIB = 2**30
-PEAK = {"float32": 16 * GIB, "bfloat16": 9 * GIB}  # on CPU
+PEAK = {"float32": 16 * GIB, "bfloat16": 9 * GIB, "int8": 9 * GIB, "int4": 9 * GIB}  # on CPU
 
 Requirement = tuple[str, str, bool]  # what is required, what was found, whether it holds
 
@@ -52,6 +52,7 @@ def _common_cells(measured: Ours | Peer) -> Iterator[tuple[str, str]]:
 def _our_cells(measured: Ours, best: float) -> dict[str, str]:
     step, read = measured.step, measured.model_bytes / measured.step.bare_seconds
     return dict(_common_cells(measured)) | {
+        "load": _starts(measured, lambda start: f"{start.load_seconds:.1f} s"),
         "step with tap": f"{step.tapped_seconds * 1e3:.1f} ms",
         "step without": f"{step.bare_seconds * 1e3:.1f} ms, {1 / step.bare_seconds:.2f} tokens/s",
         "cost of the tap": f"{step.overhead:+.1%} (its bytes: {measured.sae_bytes / measured.model_bytes:+.1%})",

@@ -15,6 +15,7 @@ class Plan(msgspec.Struct, frozen=True):
     platform: Literal["cpu", "gpu", "tpu"]
     tokens: int  # in each answer
     repeats: int
+    quantization: Literal["none", "int8", "int4"] = "none"  # of our weights
 
 
 class Spread(msgspec.Struct, frozen=True):

@@ -17,8 +17,9 @@ from neuroscope_jax import platforms
 from neuroscope_jax.engine.engine import JaxEngine
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.readout import Tap
+from neuroscope_jax.models.quantized_cache import served_weights
 from neuroscope_jax.models.registry import build_model, read_config
-from neuroscope_jax.models.weights import Params, load_weights, may_be_compact
+from neuroscope_jax.models.weights import Params, may_be_compact
 from neuroscope_jax.sae.formats import load_sae
 
 TOP_K = 10
@@ -44,7 +45,7 @@ def start(plan: Plan) -> Started:
     compilations, began = Compilations(), time.perf_counter()
     shape, folder = SHAPES[plan.shape], Path(plan.folder)
     model = build_model(read_config(folder), jnp.dtype(plan.dtype).type)
-    params = load_weights(folder, model, model.dtype, compact=may_be_compact(folder))
+    params = served_weights(folder, model, plan.quantization, compact=may_be_compact(folder))
     sae = load_sae(sae_file(folder), shape.model.hidden_size).screened()
     tap = Tap(sae, FeatureFilter.of(None, sae.d_sae, "frequency", FILTER_THRESHOLD), shape.layer, TOP_K)
     loaded = time.perf_counter()

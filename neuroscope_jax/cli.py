@@ -21,6 +21,7 @@ from neuroscope_jax.logs import LogLevel, log_to_stderr
 from neuroscope_jax.models import commands as model_commands
 from neuroscope_jax.pages import commands as page_commands
 from neuroscope_jax.pair_flags import SHOWN_DEFAULTS, PairFlags, WorkFlags
+from neuroscope_jax.quantization import commands as quantization_commands
 from neuroscope_jax.sae import commands as sae_commands
 
 PROGRAM = "neuroscope_jax"
@@ -52,7 +53,7 @@ def serve(
     queue_size: int | None = None,
     heartbeat_seconds: float | None = None,
     offline: bool = False,
-    quantization: str = "none",
+    quantization: str | None = None,
     model_parallel: int | None = None,
     context_length: int | None = None,
     broadcast_buffer_size: int | None = None,
@@ -77,7 +78,8 @@ def serve(
         queue_size: requests that may wait for their turn before others are refused
         heartbeat_seconds: between comments in a stream with nothing to say; 0 for none
         offline: ask no network; use what is on this machine
-        quantization: only none in this version
+        quantization: of the weights: none, int8 (a scale for each row) or int4 (for each 32 columns); q8_0 and q4k are
+            taken as the nearest
         model_parallel: devices of this machine that the model is split over, where it is too big for one
         context_length: longest prompt and answer together, in tokens
         broadcast_buffer_size: events kept for a features reader that lags, before the oldest are dropped
@@ -114,6 +116,7 @@ COMMANDS: flags.Commands = {
         "merge": pass_commands.merge,
         "show": calibration_commands.show,
     },
+    "quantization": {"report": quantization_commands.report},
     "version": version,
 }
 
@@ -148,12 +151,6 @@ def _serve_config(given: dict[str, Any]) -> NeuroscopeConfig:
 
     if given.pop("offline"):
         hub.go_offline()
-    quantization = given.pop("quantization")
-    if quantization != "none":
-        raise UserError(
-            f"--quantization {quantization}: not available in this version, which runs weights as released; "
-            "leave the flag out"
-        )
     for name in ("model_aliases", "allowed_hosts", "allowed_origins"):
         if name in given:
             given[name] = tuple(word.strip() for word in given[name].split(","))

@@ -18,6 +18,7 @@ FilterMode = Literal["none", "frequency", "surprise", "combined"]
 Platform = Literal["auto", "cpu", "gpu", "tpu"]
 DType = Literal["auto", "float32", "bfloat16"]
 InputNorm = Literal["auto", "none", "rms", "scalar"]
+Quantization = Literal["none", "int8", "int4"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,7 @@ class NeuroscopeConfig:
     sae_input_norm: InputNorm = "auto"
     platform: Platform = "auto"
     dtype: DType = "auto"  # float32 on CPU where it fits in memory, else bfloat16
+    quantization: Quantization = "none"  # of the served model's weights; activations stay in dtype
     model_parallel: int = 1  # devices that the served model is split over
     context_length: int = 4096  # prompt and answer together, in tokens
     queue_size: int = 32  # requests waiting for the one device
@@ -104,6 +106,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "platform": get_args(Platform),
     "dtype": get_args(DType),
     "sae_input_norm": get_args(InputNorm),
+    "quantization": get_args(Quantization),
 }
 
 # Where the bare type says too little.

@@ -13,6 +13,7 @@ from neuroscope_jax.config import NeuroscopeConfig, build_config, load_preset, p
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.flags import UsageError
 from neuroscope_jax.models import hub, hub_pins
+from neuroscope_jax.quantization import names as quantization
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ def from_flags(given: dict[str, Any]) -> NeuroscopeConfig:
         raise UsageError("--platform and --device say different things; they are one flag")
     for name in chosen:
         given["platform"] = platforms.parse(name)
+    if "quantization" in given:
+        given["quantization"] = quantization.parse(given["quantization"])
     preset, layer, width = (given.pop(name, None) for name in ("config", "sae_layer", "sae_width"))
     return resolve(preset, {FIELDS.get(name, name): value for name, value in given.items()}, layer, width)
 

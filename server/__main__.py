@@ -38,7 +38,8 @@ def _load(config: NeuroscopeConfig) -> ServerState:
 
     loaded = load(config)
     used = loaded.config
-    logger.info("model %s in %s on %s", used.model_id, used.dtype, platforms.describe(device, used.model_parallel))
+    dtype = used.dtype if used.quantization == "none" else f"{used.dtype} with {used.quantization} weights"
+    logger.info("model %s in %s on %s", used.model_id, dtype, platforms.describe(device, used.model_parallel))
     logger.info("SAE %s after layer %d, %d features", used.sae_id, used.target_layer, loaded.labels.width)
     return ServerState(used, loaded.engine, loaded.tokenizer, loaded.labels, loaded.sampling)
 

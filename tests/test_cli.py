@@ -76,7 +76,10 @@ def test_without_flags_the_defaults_are_served(serve: Serve) -> None:
         (["--filter-threshold", "1e-2"], "filter_threshold", 0.01),
         (["--calibration-path", "/c/stats.json"], "calibration_path", "/c/stats.json"),
         (["--broadcast-buffer-size", "4"], "broadcast_buffer_size", 4),
-        (["--quantization", "none"], "dtype", "auto"),
+        (["--quantization", "none"], "quantization", "none"),
+        (["--quantization", "int4"], "quantization", "int4"),
+        (["--quantization", "q8_0"], "quantization", "int8"),
+        (["--quantization", "Q4K"], "quantization", "int4"),
     ],
 )
 def test_a_flag_reaches_its_field(serve: Serve, argv: list[str], field: str, value: object) -> None:
@@ -161,7 +164,7 @@ def test_a_mistyped_command_line_is_refused_in_one_line(
         (["--config", "demp"], "--config demp: no such preset; there are demo"),
         (["--top-k", "0"], "top_k (--top-k) is 0; expected at least 1"),
         (["--port", "8081"], "features_port (--features-port) is 8081; expected a port other than the chat port 8081"),
-        (["--quantization", "q4k"], "--quantization q4k: not available in this version"),
+        (["--quantization", "int5"], "--quantization int5: expected one of none, int8, int4, or q8_0 or q4k"),
         (["--device", "metal"], "platform metal: JAX has only jax-metal"),
         (["--platform", "abacus"], "platform 'abacus': expected one of auto, cpu, gpu, tpu"),
         (["--sae-local-path", "/data/mine.npz"], "/data/mine.npz: the path names no layer_N"),

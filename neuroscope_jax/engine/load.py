@@ -25,13 +25,20 @@ from neuroscope_jax.models import sharding
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import model_folder, sae_file
-from neuroscope_jax.models.weights import load_weights, may_be_compact
+from neuroscope_jax.models.quantized_cache import served_weights
+from neuroscope_jax.models.weights import may_be_compact
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
 
 logger = logging.getLogger(__name__)
 
 SMALLEST_SHARE = 0.9  # of the model's ids that a tokenizer names; embeddings are padded by some hundred at most
+
+NOT_KNOWN = (
+    "quantization %s: the SAE was trained on unquantised activations, and there are no statistics of this pair to hold "
+    "its features against; `neuroscope_jax quantization report --quantization %s`, with the same --config or --model, "
+    "measures what changes"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,17 +69,19 @@ def _load(config: NeuroscopeConfig, mesh: Mesh | None) -> Loaded:
     if not tokenizer.has_chat_template:
         logger.warning("%s has no chat template; a base model? Chat will be refused: serve the -it model", folder)
     compact = may_be_compact(folder)
-    model, dtype = model_for(folder, config.dtype, compact)
+    model, dtype = model_for(folder, config.dtype, compact, config.quantization)
     config = dataclasses.replace(config, dtype=dtype, context_length=_context_length(config, model))
     sharding.check_heads(config.model_id, model.config.num_key_value_heads, config.model_parallel)
     sae = _sae(config, sae_path, model, None if mesh is None else sharding.features(mesh))
     pair = identify(config, folder, sae_path, sae.d_sae)
     tap = _tap(config, sae, pair)
+    if config.quantization != "none" and not tap.filter.calibrated:
+        logger.warning(NOT_KNOWN, config.quantization, config.quantization)
     labels = load_labels(config, sae.d_sae, pair)
     _check_vocabulary(folder, tokenizer.vocabulary_size, model.config.vocab_size)
     with _explained(folder):
         placement = None if mesh is None else sharding.parameters(mesh)
-        params = load_weights(folder, model, model.dtype, placement=placement, compact=compact)
+        params = served_weights(folder, model, config.quantization, placement, compact)
         engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
         engine.start()
     return Loaded(config, tokenizer, labels, engine, sampling)

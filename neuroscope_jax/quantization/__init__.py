@@ -1,0 +1,1 @@
+"""What weights of fewer bits are called, and what they do to the features that are read."""
