@@ -69,8 +69,8 @@ def served_weights(
     if params is None:
         params = load_weights(folder, model, jnp.float32, placement=placement, quantization=quantization)
         how = "made, kept in" if _kept(place, source, params) else "made, not kept in"
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(params)) / 1e9
-    logger.info("quantization %s: %.2f GB %s %s in %.1f s", quantization, size, how, place, time.perf_counter() - began)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(params)) / 1e6
+    logger.info("quantization %s: %.1f MB %s %s in %.1f s", quantization, size, how, place, time.perf_counter() - began)
     return _norms_in(params, model.dtype)
 
 
