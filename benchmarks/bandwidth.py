@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.processes import answer
-from benchmarks.results import Bandwidth, Plan
+from benchmarks.results import Bandwidth, Plan, Spread
 from benchmarks.shapes import SHAPES
 from neuroscope_jax import platforms
 
@@ -26,7 +26,7 @@ def probe(plan: Plan) -> Bandwidth:
     forms = _xla_forms(jax.device_put(array))
     if device.platform == "cpu":
         forms |= _numpy_forms(array)
-    speeds = {name: array.nbytes / _fastest(read) for name, read in forms.items()}
+    speeds = {name: Spread.of(_speeds(read, array.nbytes)) for name, read in forms.items()}
     return Bandwidth(platforms.describe(device), speeds)
 
 
@@ -53,14 +53,15 @@ def _numpy_forms(array: np.ndarray) -> dict[str, Callable[[], object]]:
     }
 
 
-def _fastest(read: Callable[[], object]) -> float:
+def _speeds(read: Callable[[], object], nbytes: int) -> list[float]:
+    """Bytes a second of each of READS readings."""
     read()
-    seconds = []
+    speeds = []
     for _ in range(READS):
         start = time.perf_counter()
         read()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+        speeds.append(nbytes / (time.perf_counter() - start))
+    return speeds
 
 
 if __name__ == "__main__":

@@ -4,29 +4,31 @@ Prints Markdown; --json FILE also keeps every figure. The random checkpoint is m
 """
 
 import argparse
-import importlib.util
+import contextlib
 import logging
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from benchmarks import machine
-from benchmarks.corpus_pairs import TOKENS, corpus_pair
+from benchmarks.corpus_pairs import TOKENS, CorpusPair, corpus_pair
 from benchmarks.corpus_report import markdown
 from benchmarks.corpus_results import CorpusRun, OurPass, PassPlan, PeerPass, Report
 from benchmarks.options import at_least, some_of
+from benchmarks.peers import CORPUS_PEERS
 from benchmarks.processes import MeasurementFailed, measure
 from benchmarks.shapes import TINY
 from neuroscope_jax import platforms
 
 logger = logging.getLogger("benchmarks")
 
-PROGRAMS = ("float32", "bfloat16", "delphi-float32", "delphi-bfloat16")
-INSTALL = "delphi is not installed; pip install -e '.[bench]' && pip install --no-deps eai-delphi"
+OURS = ("float32", "bfloat16")
+PROGRAMS = (*OURS, *CORPUS_PEERS)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,7 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
     report = Report(machine.describe(), options.platform, [])
     try:
         for name in options.shape:
-            for _ in measure_pair(report, name, options):
+            for _ in _measure_pair(report, name, options):
                 if options.json is not None:
                     options.json.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
     except MeasurementFailed as error:
@@ -45,47 +47,58 @@ def main(arguments: list[str] | None = None) -> None:
     sys.stdout.write(markdown(report))
 
 
-def measure_pair(report: Report, name: str, options: argparse.Namespace) -> Iterator[None]:
-    """Add one pair's run to the report: in each round every program once, every other round in reverse order."""
+def _measure_pair(report: Report, name: str, options: argparse.Namespace) -> Iterator[None]:
+    """Add one pair's run to the report, program by program."""
     logger.info("%s: preparing weights and samples", name)
     pair = corpus_pair(name, options.tokens)
     run = CorpusRun(name, len(pair.samples), {}, {}, {})
     report.runs.append(run)
-    order = list(_measurable(run, options))
+    with plan_of(pair, options.platform) as plan:
+        for program in rounds(run, options.only, options.repeats, options.platform):
+            add(run, plan, program)
+            yield
+
+
+@contextlib.contextmanager
+def plan_of(pair: CorpusPair, platform: Literal["cpu", "gpu", "tpu"]) -> Iterator[PassPlan]:
+    """The orders of a process, with the pair's samples in a file that is there meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(folder) / "samples.npy"
         np.save(samples, pair.samples)
-        plan = PassPlan(str(pair.folder), str(pair.sae), pair.layer, str(samples), "float32", options.platform)
-        for number in range(options.repeats):
-            for program in order:
-                logger.info("%s: round %d of %d, %s", name, number + 1, options.repeats, program)
-                _measure(run, program, msgspec.structs.replace(plan, dtype=program.removeprefix("delphi-")))
-                yield
-            order.reverse()
+        yield PassPlan(str(pair.folder), str(pair.sae), pair.layer, str(samples), "float32", platform)
 
 
-def _measure(run: CorpusRun, program: str, plan: PassPlan) -> None:
-    if program == plan.dtype:
-        run.ours.setdefault(program, []).append(measure("ours_corpus", plan, OurPass))
+def rounds(run: CorpusRun, programs: list[str], repeats: int, platform: str) -> Iterator[str]:
+    """In each round every program that has not yet been measured in it, every other round in reverse order."""
+    order = list(_measurable(run, programs, platform))
+    for number in range(repeats):
+        for program in order:
+            if len((run.ours | run.peers).get(program, ())) <= number:
+                logger.info("%s: round %d of %d, %s", run.pair, number + 1, repeats, program)
+                yield program
+        order.reverse()
+
+
+def add(run: CorpusRun, plan: PassPlan, program: str) -> None:
+    """Measure one of PROGRAMS once more. Raises MeasurementFailed."""
+    if program in OURS:
+        mine = msgspec.structs.replace(plan, dtype=program)
+        run.ours.setdefault(program, []).append(measure("ours_corpus", mine, OurPass))
     else:
-        run.peers.setdefault(program, []).append(measure("delphi_peer", plan, PeerPass, TQDM_DISABLE="1"))
+        peer = CORPUS_PEERS[program]
+        mine = msgspec.structs.replace(plan, dtype=peer.dtype)
+        run.peers.setdefault(program, []).append(measure(peer.module, mine, PeerPass, TQDM_DISABLE="1"))
 
 
-def _measurable(run: CorpusRun, options: argparse.Namespace) -> Iterator[str]:
-    """The programs asked for that can run here; the others are noted in the run, with the reason."""
-    for program in options.only:
-        if program.startswith("delphi-") and (reason := _no_peer(options.platform)):
+def _measurable(run: CorpusRun, programs: list[str], platform: str) -> Iterator[str]:
+    """The programs that can run here; the others are noted in the run, with the reason."""
+    for program in programs:
+        run.skipped.pop(program, None)
+        if program not in OURS and (reason := CORPUS_PEERS[program].missing(platform)):
             logger.warning("%s: SKIPPED, %s", program, reason)
             run.skipped[program] = reason
         else:
             yield program
-
-
-def _no_peer(platform: str) -> str:
-    """Why delphi cannot be measured here; empty where it can."""
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "delphi")):
-        return INSTALL
-    return "delphi runs on cpu and gpu only" if platform == "tpu" else ""
 
 
 def _parser() -> argparse.ArgumentParser:

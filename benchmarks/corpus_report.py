@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 
 from benchmarks.corpus_results import CorpusRun, OurPass, Passed, PeerPass, Report, overhead
-from benchmarks.report import GIB, Requirement, not_measured, table, verdicts
+from benchmarks.report import GIB, Requirement, not_measured, of_columns, spread, verdicts
 from benchmarks.results import Spread
 from benchmarks.shapes import GEMMA_2_2B, TINY
 from neuroscope_jax.corpus.samples import LENGTH, STRIDE
@@ -22,20 +22,18 @@ def markdown(report: Report) -> str:
     machine = " · ".join(f"{name} {value}" for name, value in report.machine.items())
     parts = [f"# Corpus pass on {report.platform}", machine]
     for run in report.runs:
-        parts += [f"## {run.pair}: {run.samples:,} samples of {LENGTH} tokens", _figures(run)]
+        parts += [f"## {run.pair}: {run.samples:,} samples of {LENGTH} tokens", figures(run)]
         if held := list(requirements(run)):
             parts.append(verdicts(held))
         parts += not_measured(run.skipped)
     return "\n\n".join(parts) + "\n"
 
 
-def _figures(run: CorpusRun) -> str:
+def figures(run: CorpusRun) -> str:
     """One column a measured program, one row a figure; blank where a program has no such figure."""
     columns = {name: dict(_common_cells(measured)) | _our_cells(measured) for name, measured in run.ours.items()}
     columns |= {name: dict(_common_cells(measured)) for name, measured in run.peers.items()}
-    labels = dict.fromkeys(label for cells in columns.values() for label in cells)
-    rows = [(label, *(cells.get(label, "") for cells in columns.values())) for label in labels]
-    return table(("", *columns), rows)
+    return of_columns(columns)
 
 
 def _common_cells(measured: list[OurPass] | list[PeerPass]) -> Iterator[tuple[str, str]]:
@@ -59,8 +57,7 @@ def _our_cells(measured: list[OurPass]) -> dict[str, str]:
 
 
 def _spread(values: Iterable[float]) -> str:
-    spread = Spread.of(list(values))
-    return f"{spread.median:,.1f} ({spread.least:,.1f} to {spread.most:,.1f})"
+    return spread(Spread.of(list(values)), form=",.1f")
 
 
 def _peak(passes: Iterable[Passed]) -> str:

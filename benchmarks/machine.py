@@ -10,7 +10,7 @@ import psutil
 
 def describe() -> dict[str, str]:
     """Processor, memory and versions, for the head of a report."""
-    names = ("jax", "jaxlib", "torch", "transformers")
+    names = ("jax", "jaxlib", "torch", "transformers", "saklas", "llama_cpp_python", "eai-delphi", "sae-dashboard")
     return {
         "CPU": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",

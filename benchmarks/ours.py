@@ -13,7 +13,8 @@ from benchmarks.results import Ours, Plan, Spread
 from benchmarks.shapes import SHAPES
 from benchmarks.startup import Started, start
 from benchmarks.steps import step_cost
-from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, Item, SamplingOptions
+from benchmarks.stopwatch import per_second
+from neuroscope_jax.engine.requests import Engine, Finished, GeneratedToken, GenerationRequest, Item, SamplingOptions
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 
 GREEDY = SamplingOptions(temperature=0)
@@ -32,14 +33,14 @@ class Answer:
     @property
     def tokens_per_second(self) -> float:
         """Of the tokens after the first."""
-        return (len(self.arrivals) - 1) / (self.arrivals[-1] - self.arrivals[0])
+        return per_second(self.arrivals)
 
 
-def ask(started: Started, ids: tuple[int, ...], tokens: int, sampling: SamplingOptions = GREEDY) -> Answer:
+def ask(engine: Engine, ids: tuple[int, ...], tokens: int, sampling: SamplingOptions = GREEDY) -> Answer:
     """Send one request through the engine. Raises the error it ended with."""
     delivered: queue.Queue[tuple[float, Item]] = queue.Queue()
     began = time.perf_counter()
-    started.engine.submit(
+    engine.submit(
         GenerationRequest(ids, tokens, sampling), lambda item: delivered.put((time.perf_counter() - began, item))
     )
     received = Answer([], [])
@@ -59,11 +60,11 @@ def measure(plan: Plan) -> Ours:
     started = start(plan)
     prompts = [prompt(plan.shape, length) for length in SHAPES[plan.shape].prompts]
     for ids in prompts:
-        ask(started, ids, 2)  # compiles the prefill of its length
-    first = {str(len(ids)): _first_token(started, plan, len(ids)) for ids in prompts}
-    answers = [ask(started, prompts[0], plan.tokens) for _ in range(plan.repeats)]
+        ask(started.engine, ids, 2)  # compiles the prefill of its length
+    first = {str(len(ids)): first_token(started, plan, len(ids)) for ids in prompts}
+    answers = [ask(started.engine, prompts[0], plan.tokens) for _ in range(plan.repeats)]
     before = started.compilations.requested
-    ask(started, prompts[0], plan.tokens, OTHER)
+    ask(started.engine, prompts[0], plan.tokens, OTHER)
     recompiled = started.compilations.requested - before
     started.engine.close()
     peak = peak_bytes(started.device)
@@ -83,10 +84,10 @@ def measure(plan: Plan) -> Ours:
     )
 
 
-def _first_token(started: Started, plan: Plan, length: int) -> float:
-    """Of prompts that begin like none before: what they had in common would not be read again."""
-    fresh = [prompt(plan.shape, length, 1 + number) for number in range(plan.repeats)]
-    return Spread.of([ask(started, ids, 1).arrivals[0] for ids in fresh]).median
+def first_token(started: Started, plan: Plan, length: int) -> Spread:
+    """Seconds to the first token of prompts of that length that have not been seen before."""
+    prompts = [prompt(plan.shape, length, variant) for variant in range(1, plan.repeats + 1)]
+    return Spread.of([ask(started.engine, ids, 1).arrivals[0] for ids in prompts])
 
 
 def _read_bytes(sae: SparseAutoencoder) -> int:

@@ -1,6 +1,6 @@
 """A run as Markdown: what was measured, and how it stands to what is required."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.results import Ours, Peer, Run, Spread, Start
 from benchmarks.shapes import GEMMA_2_2B
@@ -17,17 +17,18 @@ def markdown(run: Run) -> str:
     """The whole report."""
     # What is required is required of this shape; a smaller one has other proportions.
     held = [verdicts(requirements(run))] if run.shape == GEMMA_2_2B.name else []
-    return "\n\n".join([*_heading(run), _figures(run), *held, *not_measured(run.skipped)]) + "\n"
+    return "\n\n".join([*heading(run), figures(run), *held, *not_measured(run.skipped)]) + "\n"
 
 
-def _heading(run: Run) -> Iterator[str]:
+def heading(run: Run) -> Iterator[str]:
+    """What was measured on what, and how fast its memory is read."""
     yield f"# {run.shape} on {run.bandwidth.device}"
     yield " · ".join(f"{name} {value}" for name, value in run.machine.items())
-    forms = ", ".join(f"{name} {speed / 1e9:.1f}" for name, speed in run.bandwidth.forms.items())
+    forms = ", ".join(f"{name} {spread(speed, 1e-9, '.1f')}" for name, speed in run.bandwidth.forms.items())
     yield f"Memory is read at {run.bandwidth.best / 1e9:.1f} GB/s at best ({forms})."
 
 
-def _figures(run: Run) -> str:
+def figures(run: Run) -> str:
     """One column a measured program, one row a figure; blank where a program has no such figure."""
     columns = {name: _our_cells(measured, run.bandwidth.best) for name, measured in run.ours.items()}
     columns |= {name: dict(_common_cells(measured)) for name, measured in run.peers.items()}
@@ -36,26 +37,34 @@ def _figures(run: Run) -> str:
         answers |= {name: peer.ids for name, peer in run.peers.items()}
         for name, ids in answers.items():
             columns[name]["greedy tokens before one differs from torch-float32"] = _agreement(ids, reference.ids)
+    return of_columns(columns)
+
+
+def of_columns(columns: Mapping[str, Mapping[str, str]]) -> str:
+    """A table of each program's figures by their labels."""
     labels = dict.fromkeys(label for cells in columns.values() for label in cells)
     rows = [(label, *(cells.get(label, "") for cells in columns.values())) for label in labels]
     return table(("", *columns), rows)
 
 
 def _common_cells(measured: Ours | Peer) -> Iterator[tuple[str, str]]:
-    yield "tokens/s with features (range)", _spread(measured.tokens_per_second)
+    with_features = isinstance(measured, Ours) or measured.features
+    yield f"tokens/s with{'' if with_features else 'out'} features (range)", spread(measured.tokens_per_second)
     for length, seconds in measured.first_token_seconds.items():
-        yield f"first token, prompt of {length}", f"{seconds:.2f} s"
+        yield f"first token, prompt of {length}", f"{spread(seconds)} s"
     yield "load", f"{measured.start.load_seconds if isinstance(measured, Ours) else measured.load_seconds:.1f} s"
     yield "peak memory", f"{measured.peak_bytes / GIB:.2f} GiB"
 
 
 def _our_cells(measured: Ours, best: float) -> dict[str, str]:
-    step, read = measured.step, measured.model_bytes / measured.step.bare_seconds
+    step, read = measured.step, measured.model_bytes / measured.step.bare_seconds.median
+    whole = measured.tokens_per_second.median * (measured.model_bytes + measured.sae_bytes) / best
     return dict(_common_cells(measured)) | {
         "load": _starts(measured, lambda start: f"{start.load_seconds:.1f} s"),
-        "step with tap": f"{step.tapped_seconds * 1e3:.1f} ms",
-        "step without": f"{step.bare_seconds * 1e3:.1f} ms, {1 / step.bare_seconds:.2f} tokens/s",
-        "cost of the tap": f"{step.overhead:+.1%} (its bytes: {measured.sae_bytes / measured.model_bytes:+.1%})",
+        "share of the read limit, with features": f"{whole:.0%}",
+        "step with tap": f"{spread(step.tapped_seconds, 1e3, '.1f')} ms",
+        "step without": f"{spread(step.bare_seconds, 1e3, '.1f')} ms, {1 / step.bare_seconds.median:.2f} tokens/s",
+        "cost of the tap": f"{step.overhead.median:+.1%} (its bytes: {measured.sae_bytes / measured.model_bytes:+.1%})",
         "weights read by the step without": f"{read / 1e9:.1f} GB/s, {read / best:.0%} of the probe",
         "temporaries of the step": f"{step.temporary_bytes / 1e6:.1f} MB",
         "from loaded to serving": _starts(measured, lambda start: f"{start.start_seconds:.1f} s"),
@@ -65,8 +74,9 @@ def _our_cells(measured: Ours, best: float) -> dict[str, str]:
     }
 
 
-def _spread(spread: Spread) -> str:
-    return f"{spread.median:.2f} ({spread.least:.2f} to {spread.most:.2f})"
+def spread(values: Spread, times: float = 1, form: str = ".2f") -> str:
+    """Median and range in a unit of so many times the stored one."""
+    return f"{values.median * times:{form}} ({values.least * times:{form}} to {values.most * times:{form}})"
 
 
 def _agreement(ids: list[int], reference: list[int]) -> str:
@@ -103,7 +113,8 @@ def requirements(run: Run) -> Iterator[Requirement]:
 
 def _own_requirements(dtype: str, measured: Ours, platform: str) -> Iterator[Requirement]:
     step, second = measured.step, measured.second_start
-    yield f"the tap costs at most {OVERHEAD:.0%}", f"{step.overhead:+.1%}", step.overhead <= OVERHEAD
+    cost = step.overhead.median
+    yield f"the tap costs at most {OVERHEAD:.0%}", f"{cost:+.1%}", cost <= OVERHEAD
     marks = ", ".join(step.bare_marks) or f"none ({len(step.tapped_marks)} with tap)"
     yield "no SAE in the program without tap", marks, bool(step.tapped_marks) and not step.bare_marks
     yield "other sampling compiles nothing", f"{measured.recompiled} programs", measured.recompiled == 0

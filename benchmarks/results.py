@@ -15,7 +15,8 @@ class Plan(msgspec.Struct, frozen=True):
     platform: Literal["cpu", "gpu", "tpu"]
     tokens: int  # in each answer
     repeats: int
-    quantization: Literal["none", "int8", "int4"] = "none"  # of our weights
+    prompts: tuple[int, ...] = ()  # lengths whose time to first token is measured; the shape's own where none are named
+    quantization: Literal["none", "int8", "int4", "q8_0"] = "none"
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -39,14 +40,15 @@ class Start(msgspec.Struct, frozen=True):
     compile_seconds: float  # of both, in XLA or in reading from the compile cache
     compiled: int  # programs that XLA compiled
     reused: int  # programs taken from the compile cache
+    ready_seconds: float  # from the process's creation to serving, imports included
 
 
 class StepCost(msgspec.Struct, frozen=True):
     """The decode step with and without tap, by turns, each waited for."""
 
-    tapped_seconds: float
-    bare_seconds: float
-    overhead: float  # how much slower the tapped step is: median of the ratios of neighbouring steps, less 1
+    tapped_seconds: Spread
+    bare_seconds: Spread
+    overhead: Spread  # how much slower the tapped step is: ratios of neighbouring steps, less 1
     temporary_bytes: int  # of the tapped step
     bare_marks: list[str]  # traces of an SAE in the bare step's program
     tapped_marks: list[str]  # the same search in the tapped one, which must find some
@@ -57,7 +59,7 @@ class Ours(msgspec.Struct, frozen=True):
 
     start: Start
     second_start: Start | None  # in another process; filled in by the parent
-    first_token_seconds: dict[str, float]  # by prompt length
+    first_token_seconds: dict[str, Spread]  # by prompt length
     tokens_per_second: Spread  # with features
     step: StepCost
     recompiled: int  # programs that other sampling parameters made anew
@@ -69,25 +71,32 @@ class Ours(msgspec.Struct, frozen=True):
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """One dtype, PyTorch with a forward hook."""
+    """One program that is not this project's."""
 
     load_seconds: float
-    first_token_seconds: dict[str, float]
+    first_token_seconds: dict[str, Spread]
     tokens_per_second: Spread
     peak_bytes: int
     ids: list[int]
+    features: bool = True  # whether it reads features at each token
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A file that a peer needs, in the cache folder."""
+
+    path: str
 
 
 class Bandwidth(msgspec.Struct, frozen=True):
     """Bytes a second read from memory, by how they were read."""
 
     device: str
-    forms: dict[str, float]
+    forms: dict[str, Spread]
 
     @property
     def best(self) -> float:
         """The fastest form's."""
-        return max(self.forms.values())
+        return max(spread.most for spread in self.forms.values())
 
 
 class Run(msgspec.Struct):

@@ -7,6 +7,7 @@ from pathlib import Path
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import psutil
 
 from benchmarks.checkpoint import sae_file
 from benchmarks.compilations import Compilations
@@ -49,16 +50,23 @@ def start(plan: Plan) -> Started:
     sae = load_sae(sae_file(folder), shape.model.hidden_size).screened()
     tap = Tap(sae, FeatureFilter.of(None, sae.d_sae, "frequency", FILTER_THRESHOLD), shape.layer, TOP_K)
     loaded = time.perf_counter()
-    engine = JaxEngine(model, params, (tap,), (), shape.context_length, queue_size=1)
-    engine.start()
+    engine = serving(model, params, tap, shape.context_length)
     times = Start(
         load_seconds=loaded - began,
         start_seconds=time.perf_counter() - loaded,
         compile_seconds=compilations.seconds,
         compiled=compilations.requested - compilations.reused,
         reused=compilations.reused,
+        ready_seconds=time.time() - psutil.Process().create_time(),
     )
     return Started(device, model, params, tap, engine, compilations, times)
+
+
+def serving(model: nn.Module, params: Params, tap: Tap, context_length: int) -> JaxEngine:
+    """An engine that has begun to serve, in which nothing but the limit ends an answer."""
+    engine = JaxEngine(model, params, (tap,), (), context_length, queue_size=1)
+    engine.start()
+    return engine
 
 
 if __name__ == "__main__":

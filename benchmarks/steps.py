@@ -5,7 +5,7 @@ import time
 
 import jax.numpy as jnp
 
-from benchmarks.results import StepCost
+from benchmarks.results import Spread, StepCost
 from benchmarks.startup import Started
 from neuroscope_jax.engine import steps
 from neuroscope_jax.engine.requests import SamplingOptions
@@ -31,9 +31,9 @@ def step_cost(started: Started, ids: tuple[int, ...], tokens: int) -> tuple[Step
     tapped, bare = decoders["tapped"].seconds, decoders["bare"].seconds
     marks = {name: _marks(text, started.tap) for name, (text, _) in programs.items()}
     cost = StepCost(
-        tapped_seconds=statistics.median(tapped),
-        bare_seconds=statistics.median(bare),
-        overhead=statistics.median(t / b for t, b in zip(tapped, bare, strict=True)) - 1,
+        tapped_seconds=Spread.of(tapped),
+        bare_seconds=Spread.of(bare),
+        overhead=Spread.of([t / b - 1 for t, b in zip(tapped, bare, strict=True)]),
         temporary_bytes=programs["tapped"][1],
         bare_marks=marks["bare"],
         tapped_marks=marks["tapped"],

@@ -9,6 +9,11 @@ from benchmarks.corpus_results import Took
 Result = TypeVar("Result")
 
 
+def per_second(arrivals: list[float]) -> float:
+    """Tokens a second after the first, from the seconds at which they came. At least two."""
+    return (len(arrivals) - 1) / (arrivals[-1] - arrivals[0])
+
+
 def timed(work: Callable[[], Result]) -> tuple[Result, Took]:
     """What `work` returns, and how long it took."""
     began, worked = time.perf_counter(), time.process_time()

@@ -17,6 +17,7 @@ from benchmarks.prompts import prompt
 from benchmarks.results import Peer, Plan, Spread
 from benchmarks.shapes import SHAPES
 from benchmarks.startup import TOP_K
+from benchmarks.stopwatch import per_second
 
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
 # The argument's name, and that of the output's field, changed within transformers 5.
@@ -60,30 +61,33 @@ def measure(plan: Plan) -> Peer:
     torch.set_num_threads(os.cpu_count() or 1)
     shape, device = SHAPES[plan.shape], DEVICES[plan.platform]
     began = time.perf_counter()
-    model = _load(plan, device)
+    model = load(plan, device)
     hook = FeatureHook(sae_file(Path(plan.folder)), device)
     loaded = time.perf_counter()
     model.model.layers[shape.layer].register_forward_hook(hook)
-    prompts = [prompt(plan.shape, length) for length in shape.prompts]
-    generate(model, prompts[0], 2)
-    first = {str(len(ids)): _first_token(model, ids, plan.repeats) for ids in prompts}
-    answers = [generate(model, prompts[0], plan.tokens) for _ in range(plan.repeats)]
+    lengths = plan.prompts or shape.prompts
+    ids = prompt(plan.shape, lengths[0])
+    generate(model, ids, 2)
+    first = {str(length): _first_token(model, plan, length) for length in lengths}
+    answers = [generate(model, ids, plan.tokens) for _ in range(plan.repeats)]
     return Peer(
         load_seconds=loaded - began,
         first_token_seconds=first,
-        tokens_per_second=Spread.of([(plan.tokens - 1) / (times[-1] - times[0]) for _, times in answers]),
+        tokens_per_second=Spread.of([per_second(arrivals) for _, arrivals in answers]),
         peak_bytes=peak_bytes() if device == "cpu" else torch.cuda.max_memory_allocated(),
         ids=answers[0][0],
     )
 
 
-def _load(plan: Plan, device: str) -> Gemma2ForCausalLM:
+def load(plan: Plan, device: str) -> Gemma2ForCausalLM:
+    """The checkpoint in the plan's dtype, for inference."""
     model = Gemma2ForCausalLM.from_pretrained(plan.folder, dtype=getattr(torch, plan.dtype), local_files_only=True)
     return cast(Gemma2ForCausalLM, cast(torch.nn.Module, model).to(device).eval())
 
 
-def _first_token(model: Gemma2ForCausalLM, ids: tuple[int, ...], repeats: int) -> float:
-    return Spread.of([generate(model, ids, 1)[1][0] for _ in range(repeats)]).median
+def _first_token(model: Gemma2ForCausalLM, plan: Plan, length: int) -> Spread:
+    prompts = [prompt(plan.shape, length, variant) for variant in range(1, plan.repeats + 1)]
+    return Spread.of([generate(model, ids, 1)[1][0] for ids in prompts])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,62 @@
+"""The programs that this project is measured beside: what each needs, and how it is measured."""
+
+import dataclasses
+import importlib.util
+from typing import Literal
+
+import msgspec
+
+from benchmarks.processes import measure
+from benchmarks.results import Made, Peer, Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class PeerProgram:
+    """One column of a report."""
+
+    module: str  # of this package, run in a process of its own
+    dtype: Literal["float32", "bfloat16"]
+    imports: tuple[str, ...]
+    install: str
+    platforms: tuple[str, ...] = ("cpu",)
+    quantization: Literal["none", "q8_0"] = "none"
+    file: str = ""  # the module that makes its file of the checkpoint, where it needs another one
+
+    def missing(self, platform: str) -> str:
+        """Why it cannot be measured here; empty where it can."""
+        if absent := [name for name in self.imports if importlib.util.find_spec(name) is None]:
+            return f"{' and '.join(absent)} {'are' if absent[1:] else 'is'} not installed; {self.install}"
+        allowed = " and ".join(self.platforms)
+        return "" if platform in self.platforms else f"the peer runs on {allowed} only"
+
+    def measured(self, plan: Plan) -> Peer:
+        """What its process says. Raises MeasurementFailed."""
+        mine = msgspec.structs.replace(plan, dtype=self.dtype, quantization=self.quantization)
+        if self.file:
+            measure(self.file, mine, Made)
+        return measure(self.module, mine, Peer)
+
+
+DTYPES: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
+
+TORCH = ("torch", "transformers")
+BENCH = "pip install -e '.[bench]'"
+SAKLAS = "pip install saklas"
+LLAMA = "pip install gguf llama-cpp-python (built from source: needs a C++ compiler and CMake)"
+
+PEERS = {
+    "torch-float32": PeerProgram("torch_peer", "float32", TORCH, BENCH, ("cpu", "gpu")),
+    "torch-bfloat16": PeerProgram("torch_peer", "bfloat16", TORCH, BENCH, ("cpu", "gpu")),
+    "saklas-float32": PeerProgram("saklas_peer", "float32", (*TORCH, "saklas"), SAKLAS),
+    "saklas-bfloat16": PeerProgram("saklas_peer", "bfloat16", (*TORCH, "saklas"), SAKLAS),
+    "llama-bf16": PeerProgram("llama_peer", "bfloat16", ("llama_cpp", "gguf"), LLAMA, file="gguf_model"),
+    "llama-q8_0": PeerProgram(
+        "llama_peer", "bfloat16", ("llama_cpp", "gguf"), LLAMA, quantization="q8_0", file="gguf_model"
+    ),
+}
+
+DELPHI = "pip install -e '.[bench]' && pip install --no-deps eai-delphi"
+
+CORPUS_PEERS = {
+    f"delphi-{dtype}": PeerProgram("delphi_peer", dtype, (*TORCH, "delphi"), DELPHI, ("cpu", "gpu")) for dtype in DTYPES
+}

@@ -1,0 +1,141 @@
+"""The sections of `python -m benchmarks`: each a list of programs, measured one after the other unless it is there."""
+
+import contextlib
+import dataclasses
+import logging
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import corpus as passing
+from benchmarks import decode as decoding
+from benchmarks import files
+from benchmarks.corpus_pairs import corpus_pair
+from benchmarks.corpus_results import CorpusRun
+from benchmarks.peers import PEERS
+from benchmarks.processes import MeasurementFailed, measure
+from benchmarks.results import Plan, Start
+from benchmarks.shapes import SHAPES
+from benchmarks.yardstick_results import FirstToken, Growth, Starts, Yardstick
+
+logger = logging.getLogger("benchmarks")
+
+
+@dataclasses.dataclass(frozen=True)
+class Orders:
+    """What every section is told."""
+
+    plan: Plan
+    dtypes: list[str]  # the first in every section, all of them where programs are set side by side
+
+
+Section = Callable[[Yardstick, Orders], Iterator[None]]
+
+
+def decode(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
+    """Live decoding with features: this project, and PyTorch with a hook."""
+    return _serving(yardstick, orders, [name for dtype in orders.dtypes for name in (dtype, f"torch-{dtype}")])
+
+
+def peers(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
+    """Every other program that decodes."""
+    plain = [name for name in PEERS if name.startswith("llama-")]
+    return _serving(yardstick, orders, [*(f"saklas-{dtype}" for dtype in orders.dtypes), *plain])
+
+
+def _serving(yardstick: Yardstick, orders: Orders, programs: list[str]) -> Iterator[None]:
+    run = yardstick.decode
+    for program in programs:
+        if program not in run.ours | run.peers:
+            with _noted(yardstick, f"decode: {program}"):
+                decoding.add(run, orders.plan, program)
+            yield
+
+
+def first_token(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
+    """Time to the first token by prompt length, and at the tenth turn of a chat."""
+    dtype, shape = orders.dtypes[0], SHAPES[orders.plan.shape]
+    plan = msgspec.structs.replace(_of(orders, dtype), prompts=shape.first_token)
+    if dtype not in yardstick.first_token:
+        with _noted(yardstick, f"first-token: {dtype}"):
+            yardstick.first_token[dtype] = measure("ours_first_token", plan, FirstToken)
+        yield
+    if (peer := f"torch-{dtype}") not in yardstick.first_token:
+        with _noted(yardstick, f"first-token: {peer}") as note:
+            if reason := PEERS[peer].missing(plan.platform):
+                yardstick.skipped[note] = reason
+            else:
+                measured = PEERS[peer].measured(msgspec.structs.replace(plan, tokens=2))
+                yardstick.first_token[peer] = FirstToken(measured.first_token_seconds, None)
+        yield
+
+
+def growth(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
+    """The decode step and the memory as the context fills."""
+    dtype = orders.dtypes[0]
+    if dtype not in yardstick.growth:
+        with _noted(yardstick, f"growth: {dtype}"):
+            yardstick.growth[dtype] = measure("ours_growth", _of(orders, dtype), Growth)
+        yield
+
+
+def start(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
+    """From nothing to serving, cold and warm by turns."""
+    dtype = orders.dtypes[0]
+    starts = yardstick.start.setdefault(dtype, Starts([], [], []))
+    for _ in range(orders.plan.repeats - len(starts.warm)):
+        with _noted(yardstick, f"start: {dtype}"):
+            _cold_and_warm(starts, _of(orders, dtype))
+        yield
+
+
+def _cold_and_warm(starts: Starts, plan: Plan) -> None:
+    folder = Path(plan.folder)
+    with tempfile.TemporaryDirectory() as cache:
+        files.evict(folder)
+        cold = measure("startup", plan, Start, NEUROSCOPE_CACHE=cache)
+        files.read_seconds(folder)  # so that whatever the cold start has not read is in memory too
+        warm = measure("startup", plan, Start, NEUROSCOPE_CACHE=cache)
+    starts.cold.append(cold)
+    starts.warm.append(warm)
+    starts.read_seconds.append(files.read_seconds(folder))
+
+
+def corpus(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
+    """The corpus pass beside others."""
+    pair = corpus_pair(orders.plan.shape, None)
+    run = yardstick.corpus = yardstick.corpus or CorpusRun(orders.plan.shape, len(pair.samples), {}, {}, {})
+    programs = [name for name in passing.PROGRAMS if name.rpartition("-")[2] in orders.dtypes]
+    with passing.plan_of(pair, orders.plan.platform) as plan:
+        for program in passing.rounds(run, programs, orders.plan.repeats, orders.plan.platform):
+            with _noted(yardstick, f"corpus: {program}"):
+                passing.add(run, plan, program)
+            yield
+
+
+SECTIONS: dict[str, Section] = {
+    "decode": decode,
+    "peers": peers,
+    "first-token": first_token,
+    "growth": growth,
+    "start": start,
+    "corpus": corpus,
+}
+
+
+def _of(orders: Orders, dtype: str) -> Plan:
+    return msgspec.structs.replace(orders.plan, dtype=dtype)
+
+
+@contextlib.contextmanager
+def _noted(yardstick: Yardstick, program: str) -> Iterator[str]:
+    """Go on where a program fails, with a note that it did. Earlier notes under that name, which it gives, are void."""
+    yardstick.skipped.pop(program, None)
+    yardstick.failed.pop(program, None)
+    try:
+        yield program
+    except MeasurementFailed as error:
+        logger.warning("%s: FAILED, %s", program, error)
+        yardstick.failed[program] = str(error)
