@@ -1,4 +1,4 @@
-"""`python -m benchmarks.corpus`: speed and memory of a corpus pass, beside delphi's LatentCache on the same tokens.
+"""`python -m benchmarks.corpus`: speed and memory of a corpus pass, beside delphi's LatentCache and others on the same tokens.
 
 Prints Markdown; --json FILE also keeps every figure. The random checkpoint is made once, in the cache folder.
 """
@@ -29,6 +29,7 @@ logger = logging.getLogger("benchmarks")
 
 OURS = ("float32", "bfloat16")
 PROGRAMS = (*OURS, *CORPUS_PEERS)
+USUAL = (*OURS, "delphi-float32", "delphi-bfloat16")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -108,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
     parser.add_argument("--tokens", type=at_least(1), help="of a pass, rounded up to whole batches")
     parser.add_argument("--repeats", type=at_least(1), default=3, help="processes of each program")
-    parser.add_argument("--only", type=some_of(PROGRAMS), default=list(PROGRAMS), help="some of " + ",".join(PROGRAMS))
+    parser.add_argument("--only", type=some_of(PROGRAMS), default=list(USUAL), help="some of " + ",".join(PROGRAMS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="every figure, for a program to read")
     return parser
 

@@ -42,6 +42,9 @@ def _common_cells(measured: list[OurPass] | list[PeerPass]) -> Iterator[tuple[st
     yield "peak memory with half of the samples", _peak(one.half for one in measured)
     yield "with all of them", _peak(one.whole for one in measured)
     whole = measured[0].whole
+    if isinstance(measured[0], PeerPass) and measured[0].features is not None:
+        yield "features collected, where not all", f"{measured[0].features}, {whole.firings / whole.tokens:.2f} a token"
+        return
     yield "features that fire at a token (L0)", f"{whole.firings / (whole.tokens * STRIDE / LENGTH):.2f}"
 
 

@@ -44,10 +44,11 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class PeerPass(msgspec.Struct, frozen=True):
-    """delphi's LatentCache in one process."""
+    """Another program's pass in one process."""
 
     half: Passed
     whole: Passed
+    features: int | None = None  # that it collected, where not all
 
 
 class OurPass(msgspec.Struct, frozen=True):

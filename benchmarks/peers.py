@@ -57,6 +57,14 @@ PEERS = {
 
 DELPHI = "pip install -e '.[bench]' && pip install --no-deps eai-delphi"
 
+# Its own requirements name a transformers, jaxtyping, datasets and safetensors older than this project can use.
+DASHBOARD = (
+    "pip install -e '.[bench]' 'sae-lens<7' dataclasses-json eindex-callum && pip install --no-deps sae-dashboard"
+)
+
 CORPUS_PEERS = {
     f"delphi-{dtype}": PeerProgram("delphi_peer", dtype, (*TORCH, "delphi"), DELPHI, ("cpu", "gpu")) for dtype in DTYPES
+} | {
+    f"saedashboard-{dtype}": PeerProgram("sae_dashboard_peer", dtype, (*TORCH, "sae_lens", "sae_dashboard"), DASHBOARD)
+    for dtype in DTYPES
 }
