@@ -1,4 +1,4 @@
-"""`python -m benchmarks.corpus`: speed and memory of a corpus pass, beside delphi's LatentCache and others on the same tokens.
+"""`python -m benchmarks.corpus`: speed and memory of a corpus pass, beside delphi's LatentCache on the same tokens.
 
 Prints Markdown; --json FILE also keeps every figure. The random checkpoint is made once, in the cache folder.
 """

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchmarks import corpus
+from benchmarks import peers
 from benchmarks.corpus import main
 from benchmarks.corpus_pairs import corpus_pair
 from benchmarks.corpus_report import markdown, requirements
@@ -81,7 +81,7 @@ def test_float32_is_measured_from_start_to_report(capsys, tmp_path) -> None:
     assert len(measured.bare) == len(measured.full) == run.samples // measured.rows
 
 
-@pytest.mark.skipif(not DELPHI, reason=corpus.INSTALL)
+@pytest.mark.skipif(not DELPHI, reason=peers.DELPHI)
 def test_delphi_sees_the_same_firings(capsys, tmp_path) -> None:
     json = tmp_path / "report.json"
     main(["--shape", "tiny", "--only", "float32,delphi-float32", "--repeats", "1", "--json", str(json)])
@@ -90,7 +90,8 @@ def test_delphi_sees_the_same_firings(capsys, tmp_path) -> None:
 
 
 def test_an_absent_delphi_is_told_loudly(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(corpus.importlib.util, "find_spec", lambda name: None)
+    real = importlib.util.find_spec
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None if name == "delphi" else real(name))
     main(["--shape", "tiny", "--only", "delphi-float32"])
     assert "**delphi-float32 was NOT measured:** delphi is not installed; pip install" in capsys.readouterr().out
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import checkpoint as checkpoint_module
-from benchmarks import decode
+from benchmarks import decode, peers
 from benchmarks.checkpoint import checkpoint, hf_config, sae_file
 from benchmarks.decode import main
 from benchmarks.processes import MeasurementFailed, measure
@@ -28,13 +28,15 @@ def folder() -> Path:
 
 def run_of(tapped: float, ours_per_second: float, recompiled: int = 0, compiled_again: int = 0) -> Run:
     """A run with hand-made figures, PyTorch at 2 tokens a second and the bare step at 100 ms."""
-    first, again = Start(10, 5, 4, 16, 0), Start(9, 1, 0.1, compiled_again, 16 - compiled_again)
+    first, again = Start(10, 5, 4, 16, 0, 17), Start(9, 1, 0.1, compiled_again, 16 - compiled_again, 12)
     ours = Ours(
         start=first,
         second_start=again,
-        first_token_seconds={"64": 1.0},
+        first_token_seconds={"64": Spread.of([1.0])},
         tokens_per_second=Spread.of([ours_per_second]),
-        step=StepCost(tapped, 0.1, tapped / 0.1 - 1, 2_000_000, [], ["sae_encode"]),
+        step=StepCost(
+            Spread.of([tapped]), Spread.of([0.1]), Spread.of([tapped / 0.1 - 1]), 2_000_000, [], ["sae_encode"]
+        ),
         recompiled=recompiled,
         average_l0=70,
         model_bytes=10**10,
@@ -42,10 +44,9 @@ def run_of(tapped: float, ours_per_second: float, recompiled: int = 0, compiled_
         peak_bytes=11 * 2**30,
         ids=[1, 2, 3],
     )
-    peer = Peer(20, {"64": 2.0}, Spread.of([2.0]), 12 * 2**30, [1, 2, 4])
-    return Run(
-        {}, GEMMA_2_2B.name, "cpu", Bandwidth("cpu", {"sum": 5e10}), {"float32": ours}, {"torch-float32": peer}, {}
-    )
+    peer = Peer(20, {"64": Spread.of([2.0])}, Spread.of([2.0]), 12 * 2**30, [1, 2, 4])
+    bandwidth = Bandwidth("cpu", {"sum": Spread.of([5e10])})
+    return Run({}, GEMMA_2_2B.name, "cpu", bandwidth, {"float32": ours}, {"torch-float32": peer}, {})
 
 
 def test_checkpoint_loads_as_a_real_one_does(folder: Path) -> None:
@@ -117,8 +118,8 @@ def test_agreement_with_pytorch_is_counted() -> None:
 
 
 def test_an_absent_pytorch_is_told_loudly(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(decode, "measure", lambda *_, **__: Bandwidth("cpu", {"sum": 5e10}))
-    monkeypatch.setattr(decode.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(decode, "measure", lambda *_, **__: Bandwidth("cpu", {"sum": Spread.of([5e10])}))
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
     main(["--shape", "tiny", "--only", "torch-float32"])
     assert "**torch-float32 was NOT measured:** torch and transformers are not installed; pip install" in (
         capsys.readouterr().out
