@@ -11,6 +11,7 @@ import llama_cpp
 
 from benchmarks.gguf_model import gguf_file
 from benchmarks.memory import peak_bytes
+from benchmarks.patience import first_tokens
 from benchmarks.processes import answer
 from benchmarks.prompts import prompt
 from benchmarks.results import Peer, Plan, Spread
@@ -41,7 +42,7 @@ def measure(plan: Plan) -> Peer:
     lengths = plan.prompts or shape.prompts
     ids = prompt(plan.shape, lengths[0])
     generate(model, ids, 2)
-    first = {str(length): _first_token(model, plan, length) for length in lengths}
+    first = first_tokens(lambda ids: generate(model, ids, 1)[1][0], plan, lengths)
     answers = [generate(model, ids, plan.tokens) for _ in range(plan.repeats)]
     return Peer(
         load_seconds=loaded - began,
@@ -58,11 +59,6 @@ def _load(path: Path, context_length: int) -> llama_cpp.Llama:
     return llama_cpp.Llama(
         str(path), n_ctx=context_length, n_threads=cores, n_threads_batch=cores, n_gpu_layers=0, verbose=False
     )
-
-
-def _first_token(model: llama_cpp.Llama, plan: Plan, length: int) -> Spread:
-    prompts = [prompt(plan.shape, length, variant) for variant in range(1, plan.repeats + 1)]
-    return Spread.of([generate(model, ids, 1)[1][0] for ids in prompts])
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ import time
 import jax
 
 from benchmarks.memory import peak_bytes
+from benchmarks.patience import first_tokens
 from benchmarks.processes import answer
 from benchmarks.prompts import prompt
 from benchmarks.results import Ours, Plan, Spread
 from benchmarks.shapes import SHAPES
-from benchmarks.startup import Started, start
+from benchmarks.startup import start
 from benchmarks.steps import step_cost
 from benchmarks.stopwatch import per_second
 from neuroscope_jax.engine.requests import Engine, Finished, GeneratedToken, GenerationRequest, Item, SamplingOptions
@@ -61,7 +62,7 @@ def measure(plan: Plan) -> Ours:
     prompts = [prompt(plan.shape, length) for length in SHAPES[plan.shape].prompts]
     for ids in prompts:
         ask(started.engine, ids, 2)  # compiles the prefill of its length
-    first = {str(len(ids)): first_token(started, plan, len(ids)) for ids in prompts}
+    first = first_tokens(lambda ids: ask(started.engine, ids, 1).arrivals[0], plan, SHAPES[plan.shape].prompts)
     answers = [ask(started.engine, prompts[0], plan.tokens) for _ in range(plan.repeats)]
     before = started.compilations.requested
     ask(started.engine, prompts[0], plan.tokens, OTHER)
@@ -82,12 +83,6 @@ def measure(plan: Plan) -> Ours:
         peak_bytes=peak,
         ids=[token.id for token in answers[0].tokens],
     )
-
-
-def first_token(started: Started, plan: Plan, length: int) -> Spread:
-    """Seconds to the first token of prompts of that length that have not been seen before."""
-    prompts = [prompt(plan.shape, length, variant) for variant in range(1, plan.repeats + 1)]
-    return Spread.of([ask(started.engine, ids, 1).arrivals[0] for ids in prompts])
 
 
 def _read_bytes(sae: SparseAutoencoder) -> int:

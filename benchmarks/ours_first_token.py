@@ -1,6 +1,7 @@
 """Time to the first token of this project in one dtype, by prompt length and at the tenth turn of a chat."""
 
-from benchmarks.ours import ask, first_token
+from benchmarks.ours import ask
+from benchmarks.patience import first_tokens
 from benchmarks.processes import answer
 from benchmarks.prompts import BOS, prompt, text
 from benchmarks.results import Plan, Spread
@@ -14,10 +15,10 @@ TURNS = 10
 def measure(plan: Plan) -> FirstToken:
     """Every length, then the chat."""
     started = start(plan)
-    seconds = {}
-    for length in plan.prompts or SHAPES[plan.shape].first_token:
+    lengths = plan.prompts or SHAPES[plan.shape].first_token
+    for length in lengths:
         ask(started.engine, prompt(plan.shape, length), 2)  # compiles the prefill of its length
-        seconds[str(length)] = first_token(started, plan, length)
+    seconds = first_tokens(lambda ids: ask(started.engine, ids, 1).arrivals[0], plan, lengths)
     chat = _chat(started, plan)
     started.engine.close()
     return FirstToken(seconds, chat)

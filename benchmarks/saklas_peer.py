@@ -21,6 +21,7 @@ from transformers import PreTrainedTokenizerFast
 
 from benchmarks.checkpoint import sae_file
 from benchmarks.memory import peak_bytes
+from benchmarks.patience import first_tokens
 from benchmarks.processes import answer
 from benchmarks.prompts import prompt
 from benchmarks.results import Peer, Plan, Spread
@@ -58,7 +59,7 @@ def measure(plan: Plan) -> Peer:
     lengths = plan.prompts or shape.prompts
     ids = prompt(plan.shape, lengths[0])
     generate(session, ids, 2)
-    first = {str(length): _first_token(session, plan, length) for length in lengths}
+    first = first_tokens(lambda ids: generate(session, ids, 1)[1][0], plan, lengths)
     answers = [generate(session, ids, plan.tokens) for _ in range(plan.repeats)]
     return Peer(
         load_seconds=loaded - began,
@@ -102,11 +103,6 @@ def _tokenizer(size: int) -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = WhitespaceSplit()
     fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
     return cast(PreTrainedTokenizerFast, fast(tokenizer_object=tokenizer))
-
-
-def _first_token(session: SaklasSession, plan: Plan, length: int) -> Spread:
-    prompts = [prompt(plan.shape, length, variant) for variant in range(1, plan.repeats + 1)]
-    return Spread.of([generate(session, ids, 1)[1][0] for ids in prompts])
 
 
 if __name__ == "__main__":

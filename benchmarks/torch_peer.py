@@ -12,6 +12,7 @@ from transformers import Gemma2ForCausalLM
 
 from benchmarks.checkpoint import sae_file
 from benchmarks.memory import peak_bytes
+from benchmarks.patience import first_tokens
 from benchmarks.processes import answer
 from benchmarks.prompts import prompt
 from benchmarks.results import Peer, Plan, Spread
@@ -68,7 +69,7 @@ def measure(plan: Plan) -> Peer:
     lengths = plan.prompts or shape.prompts
     ids = prompt(plan.shape, lengths[0])
     generate(model, ids, 2)
-    first = {str(length): _first_token(model, plan, length) for length in lengths}
+    first = first_tokens(lambda ids: generate(model, ids, 1)[1][0], plan, lengths)
     answers = [generate(model, ids, plan.tokens) for _ in range(plan.repeats)]
     return Peer(
         load_seconds=loaded - began,
@@ -83,11 +84,6 @@ def load(plan: Plan, device: str) -> Gemma2ForCausalLM:
     """The checkpoint in the plan's dtype, for inference."""
     model = Gemma2ForCausalLM.from_pretrained(plan.folder, dtype=getattr(torch, plan.dtype), local_files_only=True)
     return cast(Gemma2ForCausalLM, cast(torch.nn.Module, model).to(device).eval())
-
-
-def _first_token(model: Gemma2ForCausalLM, plan: Plan, length: int) -> Spread:
-    prompts = [prompt(plan.shape, length, variant) for variant in range(1, plan.repeats + 1)]
-    return Spread.of([generate(model, ids, 1)[1][0] for ids in prompts])
 
 
 if __name__ == "__main__":

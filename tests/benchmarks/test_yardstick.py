@@ -13,6 +13,7 @@ from benchmarks import decode, files, sections
 from benchmarks.__main__ import main
 from benchmarks.checkpoint import checkpoint
 from benchmarks.corpus_results import CorpusRun, OurPass, Passed, PeerPass, Took
+from benchmarks.patience import first_tokens
 from benchmarks.processes import MeasurementFailed, measure
 from benchmarks.prompts import BOS, prompt
 from benchmarks.results import Bandwidth, Ours, Peer, Plan, Run, Spread, Start, StepCost
@@ -256,6 +257,19 @@ def test_variants_of_a_prompt_begin_alike_with_bos_alone() -> None:
     first, second = (np.array(prompt(TINY.name, 100, variant)) for variant in (1, 2))
     assert first[0] == second[0] == BOS
     assert (first[1:] == second[1:]).mean() < 0.1
+
+
+def test_a_slow_program_is_not_waited_for_at_every_length() -> None:
+    seconds = iter([1.0, 2.0, 200.0, 101.0])
+    found = first_tokens(lambda ids: next(seconds), plan(repeats=2), (100, 8, 200, 300))
+    assert found == {"8": Spread.of([1.0, 2.0]), "100": Spread.of([200.0, 101.0])}
+
+
+def test_each_repeat_has_a_prompt_of_its_own() -> None:
+    prompts: list[tuple[int, ...]] = []
+    first_tokens(lambda ids: float(prompts.append(ids) or 1), plan(repeats=3), (8,))
+    assert len(set(prompts)) == 3
+    assert {len(ids) for ids in prompts} == {8}
 
 
 def test_the_files_are_read_whole_whether_in_memory_or_not(tmp_path: Path) -> None:
