@@ -41,26 +41,22 @@ DTYPES: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
 
 TORCH = ("torch", "transformers")
 BENCH = "pip install -e '.[bench]'"
-SAKLAS = "pip install saklas"
-LLAMA = "pip install gguf llama-cpp-python (built from source: needs a C++ compiler and CMake)"
+LLAMA = f"{BENCH} && pip install llama-cpp-python, which is built from source and needs a C++ compiler and CMake"
 
 PEERS = {
     "torch-float32": PeerProgram("torch_peer", "float32", TORCH, BENCH, ("cpu", "gpu")),
     "torch-bfloat16": PeerProgram("torch_peer", "bfloat16", TORCH, BENCH, ("cpu", "gpu")),
-    "saklas-float32": PeerProgram("saklas_peer", "float32", (*TORCH, "saklas"), SAKLAS),
-    "saklas-bfloat16": PeerProgram("saklas_peer", "bfloat16", (*TORCH, "saklas"), SAKLAS),
+    "saklas-float32": PeerProgram("saklas_peer", "float32", (*TORCH, "saklas"), BENCH),
+    "saklas-bfloat16": PeerProgram("saklas_peer", "bfloat16", (*TORCH, "saklas"), BENCH),
     "llama-bf16": PeerProgram("llama_peer", "bfloat16", ("llama_cpp", "gguf"), LLAMA, file="gguf_model"),
     "llama-q8_0": PeerProgram(
         "llama_peer", "bfloat16", ("llama_cpp", "gguf"), LLAMA, quantization="q8_0", file="gguf_model"
     ),
 }
 
-DELPHI = "pip install -e '.[bench]' && pip install --no-deps eai-delphi"
-
+DELPHI = f"{BENCH} && pip install --no-deps eai-delphi"
 # Its own requirements name a transformers, jaxtyping, datasets and safetensors older than this project can use.
-DASHBOARD = (
-    "pip install -e '.[bench]' 'sae-lens<7' dataclasses-json eindex-callum && pip install --no-deps sae-dashboard"
-)
+DASHBOARD = f"{BENCH} && pip install --no-deps sae-dashboard"
 
 CORPUS_PEERS = {
     f"delphi-{dtype}": PeerProgram("delphi_peer", dtype, (*TORCH, "delphi"), DELPHI, ("cpu", "gpu")) for dtype in DTYPES

@@ -65,7 +65,8 @@ def _model(plan: PassPlan, length: int) -> HookedSAETransformer:
     source = Gemma2ForCausalLM.from_pretrained(plan.folder, dtype=dtype, local_files_only=True)
     config = _config(source.config, dtype, length)
     model = HookedSAETransformer(config)
-    model.load_state_dict(convert_gemma_weights(source, config), strict=False, assign=True)
+    weights = {name: tensor.to(dtype) for name, tensor in convert_gemma_weights(source, config).items()}
+    model.load_state_dict(weights, strict=False, assign=True)
     return model
 
 
