@@ -12,6 +12,7 @@ from benchmarks.corpus_pairs import corpus_pair
 from benchmarks.corpus_results import PassPlan, PeerPass
 from benchmarks.peers import CORPUS_PEERS, PEERS
 from benchmarks.processes import measure
+from benchmarks.prompts import prompt
 from benchmarks.results import Plan
 from benchmarks.shapes import TINY
 
@@ -65,6 +66,25 @@ def test_a_gguf_file_has_the_checkpoint_in_it(quantization: Literal["none", "q8_
     assert np.abs(read - weight).max() <= np.abs(weight).max() / 127 * (quantization == "q8_0")
     norm = gguf.dequantize(found["blk.1.attn_norm.weight"].data, gguf.GGMLQuantizationType.F32)
     assert np.array_equal(norm, expected["model.layers.1.input_layernorm.weight"] + np.float32(1))
+
+
+@needs("torch-float32")
+@needs("llama-bf16")
+def test_llama_cpp_has_the_logits_of_transformers() -> None:
+    import llama_cpp
+    import torch
+    from transformers import Gemma2ForCausalLM
+
+    from benchmarks import gguf_model
+
+    ids = list(prompt(TINY.name, 24))
+    model = llama_cpp.Llama(gguf_model.make(plan()).path, n_ctx=64, logits_all=True, verbose=False)
+    model.eval(ids)
+    found = np.array(model.scores[: len(ids)])
+    reference = Gemma2ForCausalLM.from_pretrained(checkpoint(TINY), dtype=torch.float32, local_files_only=True)
+    with torch.inference_mode():
+        expected = reference(torch.tensor([ids])).logits[0].numpy()
+    assert np.abs(found - expected).max() < 0.05 * expected.std()
 
 
 @needs("delphi-float32")
