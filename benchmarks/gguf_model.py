@@ -26,11 +26,11 @@ EOS, PAD, UNKNOWN, FIRST_BYTE = 1, 0, 3, 4
 def make(plan: Plan) -> Made:
     """Write the file unless it is there; it gets its name when it is complete."""
     folder = Path(plan.folder)
-    path = gguf_file(folder, plan.quantization)
+    path = gguf_file(folder, plan.gguf)
     if not path.exists():
         logging.getLogger("benchmarks").info("%s: writing", path.name)
         unfinished = path.with_name(path.name + ".unfinished")
-        _write(unfinished, folder, SHAPES[plan.shape], plan.quantization)
+        _write(unfinished, folder, SHAPES[plan.shape], plan.gguf)
         unfinished.rename(path)
     return Made(str(path))
 

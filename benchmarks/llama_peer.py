@@ -37,7 +37,7 @@ def measure(plan: Plan) -> Peer:
     """Everything about one file."""
     shape = SHAPES[plan.shape]
     began = time.perf_counter()
-    model = _load(gguf_file(Path(plan.folder), plan.quantization), shape.context_length)
+    model = _load(gguf_file(Path(plan.folder), plan.gguf), shape.context_length)
     loaded = time.perf_counter()
     lengths = plan.prompts or shape.prompts
     ids = prompt(plan.shape, lengths[0])

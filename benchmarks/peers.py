@@ -31,7 +31,7 @@ class PeerProgram:
 
     def measured(self, plan: Plan) -> Peer:
         """What its process says. Raises MeasurementFailed."""
-        mine = msgspec.structs.replace(plan, dtype=self.dtype, quantization=self.quantization)
+        mine = msgspec.structs.replace(plan, dtype=self.dtype, gguf=self.quantization)
         if self.file:
             measure(self.file, mine, Made)
         return measure(self.module, mine, Peer)

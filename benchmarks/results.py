@@ -16,7 +16,8 @@ class Plan(msgspec.Struct, frozen=True):
     tokens: int  # in each answer
     repeats: int
     prompts: tuple[int, ...] = ()  # lengths whose time to first token is measured; the shape's own where none are named
-    quantization: Literal["none", "int8", "int4", "q8_0"] = "none"
+    quantization: Literal["none", "int8", "int4"] = "none"  # of our weights
+    gguf: Literal["none", "q8_0"] = "none"  # quantization of llama.cpp's
 
 
 class Spread(msgspec.Struct, frozen=True):

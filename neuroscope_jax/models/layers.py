@@ -46,9 +46,8 @@ def _quantized(rows: Float[Array, "m i"], weight: QuantizedWeight) -> Float[Arra
     XLA:CPU would write all of the converted weight to memory first (145 ms for [9216, 2304]), so it is given some rows
     at a time, which stay in the cache (3 ms).
     """
-    if products.takes(rows.shape[0], rows.dtype, weight.kind):
-        product = products.scaled_product if isinstance(weight, Int8Weight) else products.grouped_product
-        return product(rows, weight.values, weight.scales)
+    if isinstance(weight, Int8Weight) and products.takes(rows.shape[0], rows.dtype, weight.kind):
+        return products.scaled_product(rows, weight.values, weight.scales)
     if jax.default_backend() != "cpu" or kernels.partitioned():
         return _converted(rows, weight)
     wide, most = rows.astype(jnp.float32), weight.shape[0] // BLOCK * BLOCK

@@ -22,7 +22,7 @@ from neuroscope_jax.config import cache_folder
 
 logger = logging.getLogger(__name__)
 
-SOURCE = Path(__file__).with_name("kernels.cc")  # and the headers beside it
+SOURCES = Path(__file__).parent
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-w")
 PATIENCE = 120.0  # seconds; some 5 are usual
 
@@ -31,14 +31,14 @@ class Unavailable(Exception):
     """Why there are no kernels here, in a few words."""
 
 
-def library(headers: str) -> ctypes.CDLL:
-    """The compiled kernels; `headers` is the folder of XLA's FFI headers. Raises Unavailable."""
+def library(source: str, headers: str) -> ctypes.CDLL:
+    """The kernels of a source beside this file; `headers` is the folder of XLA's FFI headers. Raises Unavailable."""
     compiler = _compiler()
-    name = _name(compiler, headers)
+    name = _name(source, compiler, headers)
     for path in (folder / name for folder in _folders()):
         with contextlib.suppress(Unavailable):  # absent, cut short, or where nothing may be executed: made anew
             return _load(path)
-    return _load(_compile(compiler, headers, name))
+    return _load(_compile(source, compiler, headers, name))
 
 
 def _compiler() -> str:
@@ -54,14 +54,14 @@ def _native() -> str:
     return "-mcpu=native" if platform.machine() in ("arm64", "aarch64") else "-march=native"
 
 
-def _name(compiler: str, headers: str) -> str:
+def _name(source: str, compiler: str, headers: str) -> str:
     """One for everything that decides the outcome; a folder may be seen from machines that differ."""
-    parts = (*_sources(), compiler, headers, version("jaxlib"), *FLAGS, *_processor())
-    return f"kernels-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.so"
+    parts = (*_texts(source), compiler, headers, version("jaxlib"), *FLAGS, *_processor())
+    return f"{Path(source).stem}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.so"
 
 
-def _sources() -> list[str]:
-    return [path.read_bytes().hex() for path in (SOURCE, *sorted(SOURCE.parent.glob("*.h")))]
+def _texts(source: str) -> list[str]:
+    return [path.read_bytes().hex() for path in (SOURCES / source, *sorted(SOURCES.glob("*.h")))]
 
 
 def _processor() -> list[str]:
@@ -73,17 +73,17 @@ def _processor() -> list[str]:
 
 
 def _folders() -> Iterator[Path]:
-    yield SOURCE.parent / "__pycache__"
+    yield SOURCES / "__pycache__"
     yield cache_folder() / "native"
 
 
-def _compile(compiler: str, headers: str, name: str) -> Path:
+def _compile(source: str, compiler: str, headers: str, name: str) -> Path:
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder, prefix="kernels-") as scratch:
                 made = Path(scratch) / name
-                _run([compiler, *FLAGS, _native(), "-isystem", headers, str(SOURCE), "-o", str(made)])
+                _run([compiler, *FLAGS, _native(), "-isystem", headers, str(SOURCES / source), "-o", str(made)])
                 ctypes.CDLL(str(made))  # one that cannot be loaded here is not kept
                 return made.replace(folder / name)
         except OSError:  # the next folder may be writable
@@ -92,7 +92,7 @@ def _compile(compiler: str, headers: str, name: str) -> Path:
 
 
 def _run(command: list[str]) -> None:
-    logger.info("compiling %s, once for this machine", SOURCE.name)
+    logger.info("compiling %s, once for this machine", Path(command[-3]).name)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     except (subprocess.TimeoutExpired, PermissionError) as error:

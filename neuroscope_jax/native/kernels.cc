@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "attention.h"
-#include "grouped.h"
 #include "products.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -45,39 +44,6 @@ ffi::Error product_where_impl(ffi::ThreadPool pool, ffi::BufferR2<ffi::F32> x, f
   if (of_x[0] != 1 || of_x[1] != of_weight[1] || wanted.dimensions()[0] != of_weight[0])
     return ffi::Error::InvalidArgument("expected x [1, in], weight [out, in] and wanted [out]");
   product_where(pool, x.typed_data(), weight.typed_data(), wanted.typed_data(), of_x[1], of_weight[0], y->typed_data());
-  return ffi::Error::Success();
-}
-
-ffi::Error scaled_product_impl(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::BufferR2<ffi::S8> weight,
-                               ffi::BufferR1<ffi::F32> scales, ffi::ResultBufferR2<ffi::F32> y) {
-  auto of_x = x.dimensions(), of_weight = weight.dimensions();
-  if (of_x.size() != 2 || of_x[1] != of_weight[1] || scales.dimensions()[0] != of_weight[0])
-    return ffi::Error::InvalidArgument("expected x [rows, in], weight [out, in] and scales [out]");
-  int64_t rows = of_x[0], in = of_x[1], out = of_weight[0];
-  auto* values = reinterpret_cast<const Int8*>(weight.typed_data());
-  float* to = y->typed_data();
-  auto type = x.element_type();
-  if (type == ffi::F32) product(pool, data<float>(x), values, rows, in, out, to, scales.typed_data());
-  else if (type == ffi::BF16) product(pool, data<BFloat16>(x), values, rows, in, out, to, scales.typed_data());
-  else return ffi::Error::InvalidArgument("expected x of float32 or bfloat16");
-  return ffi::Error::Success();
-}
-
-ffi::Error grouped_product_impl(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::BufferR2<ffi::S8> weight,
-                                ffi::BufferR2<ffi::BF16> scales, ffi::ResultBufferR2<ffi::F32> y) {
-  auto of_x = x.dimensions(), of_weight = weight.dimensions(), of_scales = scales.dimensions();
-  int64_t groups = of_scales[1];
-  if (of_x.size() != 2 || of_weight[0] != of_scales[0] || of_weight[1] != groups * (kGroup / 2) ||
-      groups != (of_x[1] + kGroup - 1) / kGroup)
-    return ffi::Error::InvalidArgument("expected x [rows, in], weight [out, groups of 16 bytes] and scales [out, groups]");
-  int64_t rows = of_x[0], in = of_x[1], out = of_weight[0];
-  Grouped of{reinterpret_cast<const Int8*>(weight.typed_data()),
-             reinterpret_cast<const BFloat16*>(scales.untyped_data()), groups};
-  float* to = y->typed_data();
-  auto type = x.element_type();
-  if (type == ffi::F32) grouped_product(pool, data<float>(x), of, rows, in, out, to);
-  else if (type == ffi::BF16) grouped_product(pool, data<BFloat16>(x), of, rows, in, out, to);
-  else return ffi::Error::InvalidArgument("expected x of float32 or bfloat16");
   return ffi::Error::Success();
 }
 
@@ -127,30 +93,6 @@ EXPORTED neuroscope_product_where(XLA_FFI_CallFrame* frame) {
                              .Arg<ffi::BufferR1<ffi::PRED>>()
                              .Ret<ffi::BufferR2<ffi::F32>>()
                              .To(product_where_impl)
-                             .release();
-  return handler->Call(frame);
-}
-
-EXPORTED neuroscope_scaled_product(XLA_FFI_CallFrame* frame) {
-  static auto* handler = ffi::Ffi::Bind()
-                             .Ctx<ffi::ThreadPool>()
-                             .Arg<ffi::AnyBuffer>()
-                             .Arg<ffi::BufferR2<ffi::S8>>()
-                             .Arg<ffi::BufferR1<ffi::F32>>()
-                             .Ret<ffi::BufferR2<ffi::F32>>()
-                             .To(scaled_product_impl)
-                             .release();
-  return handler->Call(frame);
-}
-
-EXPORTED neuroscope_grouped_product(XLA_FFI_CallFrame* frame) {
-  static auto* handler = ffi::Ffi::Bind()
-                             .Ctx<ffi::ThreadPool>()
-                             .Arg<ffi::AnyBuffer>()
-                             .Arg<ffi::BufferR2<ffi::S8>>()
-                             .Arg<ffi::BufferR2<ffi::BF16>>()
-                             .Ret<ffi::BufferR2<ffi::F32>>()
-                             .To(grouped_product_impl)
                              .release();
   return handler->Call(frame);
 }

@@ -13,14 +13,15 @@ logger = logging.getLogger(__name__)
 SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
 PRODUCT = "neuroscope_product"
 PRODUCT_WHERE = "neuroscope_product_where"
-SCALED_PRODUCT = "neuroscope_scaled_product"
-GROUPED_PRODUCT = "neuroscope_grouped_product"
 ATTENTION = "neuroscope_attention"
+SCALED_PRODUCT = "neuroscope_scaled_product"
+KERNELS, QUANTIZED = "kernels.cc", "quantized.cc"
+TARGETS = {KERNELS: (PRODUCT, PRODUCT_WHERE, ATTENTION), QUANTIZED: (SCALED_PRODUCT,)}
 
 
-def available() -> bool:
-    """Whether there are kernels for the platform in use, and a place for them in what is being computed."""
-    return jax.default_backend() == "cpu" and not partitioned() and _registered()
+def available(source: str = KERNELS) -> bool:
+    """Whether there are a source's kernels for the platform in use, and a place for them in what is being computed."""
+    return jax.default_backend() == "cpu" and not partitioned() and _registered(source)
 
 
 def partitioned() -> bool:
@@ -33,15 +34,15 @@ def partitioned() -> bool:
 
 
 @functools.cache
-def _registered() -> bool:
+def _registered(source: str) -> bool:
     """Compile and register at the first question; says once why not."""
     if os.environ.get(SWITCH) == "0":
         return False
     try:
-        compiled = library(jax.ffi.include_dir())
+        compiled = library(source, jax.ffi.include_dir())
     except Unavailable as reason:
         logger.info("no native kernels: %s; XLA's own products are used, which are slower for single tokens", reason)
         return False
-    for name in (PRODUCT, PRODUCT_WHERE, SCALED_PRODUCT, GROUPED_PRODUCT, ATTENTION):
+    for name in TARGETS[source]:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(compiled, name)), platform="cpu")
     return True

@@ -3,27 +3,26 @@
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, BFloat16, Bool, Float, Int8
+from jaxtyping import Array, Bool, Float, Int8
 
 from neuroscope_jax.native import kernels
 
 # By the dtypes of x and weight, the rows up to which the kernel is faster than XLA:CPU's own product, measured on
 # [9216, 2304] and [2304, 9216]: from here on XLA multiplies at nearly the processor's peak. For the mixed product it
-# first writes the weight out in float32.
+# first writes the weight out in float32. Of int4 XLA makes as much as a kernel that was tried.
 MOST_ROWS = {
     ("float32", "float32"): 64,
     ("float32", "bfloat16"): 512,
     ("bfloat16", "bfloat16"): 128,
-    ("float32", "int8"): 128,
-    ("bfloat16", "int8"): 128,
-    ("float32", "int4"): 32,
-    ("bfloat16", "int4"): 32,
+    ("float32", "int8"): 32,
+    ("bfloat16", "int8"): 32,
 }
 
 
 def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     """Whether a product here should be used for so many rows of x and weights of a kind."""
-    return rows <= MOST_ROWS.get((jnp.dtype(x_dtype).name, weight), 0) and kernels.available()
+    source = kernels.QUANTIZED if weight == "int8" else kernels.KERNELS
+    return rows <= MOST_ROWS.get((jnp.dtype(x_dtype).name, weight), 0) and kernels.available(source)
 
 
 def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array, "m o"]:
@@ -47,14 +46,5 @@ def scaled_product(
 ) -> Float[Array, "m o"]:
     """`x @ values.T * scales`, summed and returned in float32: an int8 weight with a scale for each of its rows."""
     result = jax.ShapeDtypeStruct((x.shape[0], values.shape[0]), jnp.float32)
-    y: Array = jax.ffi.ffi_call(kernels.SCALED_PRODUCT, result)(x, values, scales)
-    return y
-
-
-def grouped_product(
-    x: Float[Array, "m i"], values: Int8[Array, "o pairs"], scales: BFloat16[Array, "o groups"]
-) -> Float[Array, "m o"]:
-    """`x @ weight.T` for the values and scales of a models.quantized.Int4Weight, summed and returned in float32."""
-    result = jax.ShapeDtypeStruct((x.shape[0], values.shape[0]), jnp.float32)
-    y: Array = jax.ffi.ffi_call(kernels.GROUPED_PRODUCT, result)(x, values, scales)
+    y: Array = jax.ffi.ffi_call(kernels.SCALED_PRODUCT, result)(x.astype(jnp.float32), values, scales)
     return y

@@ -38,4 +38,6 @@ class Screen(PyTree):
     ) -> Bool[Array, " E"]:
         """False only where x·w + b_enc is at most the threshold; all True where x is not finite."""
         most = product(x, self.rounded_rows)[0] + self.slack * jnp.linalg.norm(x)
-        return ~(most + b_enc <= threshold)  # added last, as to the exact product: rounding keeps the order
+        # The bias is added last, as it is to the exact product: rounding keeps the order.
+        may_be: Array = ~(most + b_enc <= threshold)
+        return may_be

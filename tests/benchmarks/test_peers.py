@@ -51,7 +51,7 @@ def test_a_gguf_file_has_the_checkpoint_in_it(quantization: Literal["none", "q8_
     from benchmarks import gguf_model
 
     monkeypatch.setattr(gguf_model, "gguf_file", lambda folder, quantization: tmp_path / "model.gguf")
-    made = gguf_model.make(msgspec.structs.replace(plan(), quantization=quantization))
+    made = gguf_model.make(msgspec.structs.replace(plan(), gguf=quantization))
     found = {tensor.name: tensor for tensor in gguf.GGUFReader(made.path).tensors}
     expected: dict[str, Any] = {}
     for shard in checkpoint(TINY).glob("*.safetensors"):

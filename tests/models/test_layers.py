@@ -19,7 +19,7 @@ def test_matmul_in_every_form(
     shape: tuple[int, ...], x_dtype: jnp.dtype, weight_dtype: jnp.dtype, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native:
-        monkeypatch.setattr(kernels, "available", lambda: False)
+        monkeypatch.setattr(kernels, "available", lambda *_: False)
     rng = np.random.default_rng(1)
     x, weight = jnp.array(rng.normal(size=shape), x_dtype), jnp.array(rng.normal(size=(40, 24)), weight_dtype)
     found = matmul(x, weight)

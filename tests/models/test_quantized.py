@@ -88,7 +88,7 @@ def test_matmul_in_every_form(
 ) -> None:
     """All forms multiply the very numbers that the weight stands for: only sums are rounded."""
     if not native:
-        monkeypatch.setattr(kernels, "available", lambda: False)
+        monkeypatch.setattr(kernels, "available", lambda *_: False)
     x = jnp.asarray(np.random.default_rng(1).normal(size=shape), dtype)
     weight = quantize(weights((out, shape[-1])), kind)
     found = matmul(x, weight)
@@ -113,7 +113,7 @@ def test_a_quantised_weight_of_another_shape_is_refused() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_row_makes_no_float_copy_of_the_weight(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no kernel."""
-    monkeypatch.setattr(kernels, "available", lambda: False)
+    monkeypatch.setattr(kernels, "available", lambda *_: False)
     weight = quantize(weights((16 * BLOCK, 512)), kind)
     compiled = jax.jit(matmul).lower(jnp.ones((1, 512)), weight).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < weight.values.nbytes

@@ -108,9 +108,9 @@ def test_compact_weights_stay_bfloat16_and_the_model_computes_the_same(
 ) -> None:
     model, ids = tiny[0], jnp.array([[5, 6, 7, 8]])
     save_file({key: value.astype(ml_dtypes.bfloat16) for key, value in tensors.items()}, folder / "model.safetensors")
-    monkeypatch.setattr(kernels, "available", lambda: True)
+    monkeypatch.setattr(kernels, "available", lambda *_: True)
     assert may_be_compact(folder)
-    monkeypatch.setattr(kernels, "available", lambda: False)  # XLA's products, which are the same for both
+    monkeypatch.setattr(kernels, "available", lambda *_: False)  # XLA's products, which are the same for both
     assert not may_be_compact(folder)
     whole = load_weights(folder, model, jnp.float32)
     compact = load_weights(folder, model, jnp.float32, compact=True)
@@ -132,7 +132,7 @@ def test_a_pipe_is_not_waited_for(folder: Path, tiny: Tiny) -> None:
 def test_a_checkpoint_of_mixed_types_is_not_compact(
     folder: Path, tensors: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "available", lambda: True)
+    monkeypatch.setattr(kernels, "available", lambda *_: True)
     save_file({**tensors, UP: tensors[UP].astype(ml_dtypes.bfloat16)}, folder / "model.safetensors")
     assert not may_be_compact(folder)
 

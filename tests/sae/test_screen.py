@@ -93,6 +93,6 @@ def test_several_residuals_at_once_are_not_screened() -> None:
 
 
 def test_where_there_is_no_kernel_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "available", lambda: False)
+    monkeypatch.setattr(kernels, "available", lambda *_: False)
     sae = random_sae(1, 5.0)
     assert sae.screened() is sae
