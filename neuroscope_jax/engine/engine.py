@@ -137,6 +137,7 @@ class JaxEngine:
             finished = Finished(end.value, delivered)
         except Exception as error:
             logger.exception("generation failed after %d tokens", delivered)
+            self._kept.clear()  # memory may be what it failed for
             finished = Finished("error", delivered, error)
         self._end(job, finished)
 
