@@ -4,6 +4,7 @@ import contextlib
 import errno
 import glob
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,9 +70,10 @@ def folder_set_aside(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in _left_behind(path):
         shutil.rmtree(left, ignore_errors=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # The random part: in containers that share a folder, every process may have the same id.
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.{os.getpid()}.part")
+    aside.mkdir()
     try:
-        aside.mkdir()
         yield aside
         for file in aside.rglob("*"):
             if file.is_file():

@@ -14,6 +14,7 @@ The life of a request:
 import logging
 import math
 import threading
+import traceback
 from collections.abc import Collection, Generator
 
 import flax.linen as nn
@@ -137,7 +138,9 @@ class JaxEngine:
             finished = Finished(end.value, delivered)
         except Exception as error:
             logger.exception("generation failed after %d tokens", delivered)
-            self._kept.clear()  # memory may be what it failed for
+            tokens.close()
+            traceback.clear_frames(error.__traceback__)  # they hold the cache, and memory may be what it failed for
+            self._kept.clear()
             finished = Finished("error", delivered, error)
         self._end(job, finished)
 

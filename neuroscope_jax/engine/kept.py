@@ -36,21 +36,22 @@ class KeptCaches:
         self.make_room(cache.nbytes)
         self._kept.append(Kept(tuple(ids), cache))
 
-    def take(self, ids: Sequence[int]) -> tuple[KVCache, int] | None:
+    def take(self, ids: Sequence[int], slots: int) -> tuple[KVCache, int] | None:
         """The cache that has most of `ids` at its beginning, to be used up, and how many of them; None where few.
 
-        At least one id is left to be fed in. Where the cache holds much else behind them, a copy is given away and it
-        stays: a side question must not cost a chat its past.
+        At least one id is left to be fed in. Where the cache holds much else behind them, a copy of its first `slots`
+        is given away and it stays: a side question must not cost a chat its past. `slots` is more than there are ids.
         """
         found = max(self._kept, key=lambda kept: common(kept.ids, ids), default=None)
         count = 0 if found is None else min(common(found.ids, ids), len(ids) - 1)
         if found is None or count < LEAST:
             return None
         self._kept.remove(found)
-        if 2 * count >= len(found.ids) or not self._fits(2 * found.cache.nbytes):
+        wanted = min(slots, found.cache.length)
+        if 2 * count >= len(found.ids) or not self._fits(found.cache.nbytes_of(found.cache.length + wanted)):
             return found.cache, count
         self._kept.append(found)
-        return jax.tree.map(jnp.copy, found.cache), count
+        return jax.tree.map(lambda leaf: jnp.copy(leaf[:, :wanted]), found.cache), count
 
     def make_room(self, nbytes: int) -> None:
         """Let go of the oldest until so many bytes more are within the budget, or nothing is left."""

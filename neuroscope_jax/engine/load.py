@@ -110,7 +110,7 @@ def _explained(folder: Path) -> Iterator[None]:
             raise
         more = len(platforms.local_devices())
         split = f", or --model-parallel to split it over several of the {more} devices here" if more > 1 else ""
-        tried = "--dtype bfloat16 or a shorter --context-length"
+        tried = "--quantization int8, --dtype bfloat16 or a shorter --context-length"
         raise UserError(f"{folder}: not enough memory; try {tried}{split}") from error
 
 

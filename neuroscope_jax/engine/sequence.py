@@ -65,7 +65,7 @@ class TokenSequence:
         assert self._state is not None, "read comes first"
         p = self._programs
         if self._held >= self._state.cache.length:
-            grown = steps.grow_cache(self._state.cache, self._slots(self._held + 1))
+            grown = self._grown(self._state.cache, self._slots(self._held + 1))
             self._state = self._state.replace(cache=grown)
         self._held += 1
         return self._dispatched(steps.decode_step(p.model, p.params, p.taps, self._state, self._sampling))
@@ -86,13 +86,17 @@ class TokenSequence:
 
     def _cache(self, slots: int) -> tuple[KVCache, int]:
         """A cache of at least so many slots, and how many of the prompt's ids it holds already."""
-        taken = self._kept.take(self._ids)
+        taken = self._kept.take(self._ids, slots)
         if taken is None:
             model = self._programs.model
             self._kept.make_room(steps.empty_cache.eval_shape(model, slots).nbytes)
             return steps.empty_cache(model, slots), 0
         cache, held = taken
-        return (cache if cache.length >= slots else steps.grow_cache(cache, slots)), held
+        return (cache if cache.length >= slots else self._grown(cache, slots)), held
+
+    def _grown(self, cache: KVCache, slots: int) -> KVCache:
+        self._kept.make_room(cache.nbytes_of(slots))
+        return steps.grow_cache(cache, slots)
 
     def _padded(self, chunk: Chunk) -> Int[Array, "1 T"]:
         ids = self._ids[chunk.begin : chunk.end]

@@ -25,6 +25,10 @@ class KVCache(PyTree):
         """Of all layers; also where the leaves are shapes only."""
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
 
+    def nbytes_of(self, length: int) -> int:
+        """Of the same layers with `length` slots."""
+        return self.nbytes // self.length * length
+
     @classmethod
     def empty(cls, layers: int, batch: int, length: int, kv_heads: int, head_dim: int, dtype: DTypeLike) -> "KVCache":
         """A zeroed cache of `length` slots."""

@@ -1,5 +1,6 @@
 """What quantisation does to a pair on a text, in figures."""
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.corpus import setup
 from neuroscope_jax.corpus.documents import open_corpus
 from neuroscope_jax.errors import UserError
+from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.quantized_cache import served_weights
 from neuroscope_jax.models.weights import load_weights, may_be_compact
@@ -55,9 +57,9 @@ def make(config: NeuroscopeConfig, text: str | None, tokens: int) -> Report:
     The text is a path as in `calibrate run`; without one it is the preset's corpus where that is on this machine, else
     the passages that come with the program. Raises UserError for what cannot be read or holds no text.
     """
-    pair = setup.find(config)
+    pair = _as_served(setup.find(config))
     name, documents = _text(config, text)
-    windows = list(_windows(documents, pair.tokenizer, tokens))
+    windows = [(ids, counts) for ids, counts in _windows(documents, pair.tokenizer, tokens) if counts.any()]
     if not windows:
         raise UserError(f"{name}: no text of a token or more; name another with --text")
     with setup.explained(pair.folder):
@@ -110,6 +112,12 @@ def as_text(report: Report) -> str:
         ("residual", f"{report.residual_error:.2%} off at the tapped layer"),
     ]
     return "\n".join(f"{name:<13}{value}" for name, value in rows)
+
+
+def _as_served(pair: setup.Pair) -> setup.Pair:
+    """In the dtype that `serve` would choose: a corpus pass, which never quantises, may need another."""
+    model, dtype = model_for(pair.folder, pair.config.dtype, may_be_compact(pair.folder), pair.config.quantization)
+    return dataclasses.replace(pair, model=model, dtype=dtype)
 
 
 def _text(config: NeuroscopeConfig, path: str | None) -> tuple[str, Iterable[str]]:

@@ -9,15 +9,12 @@ little more than the active ones, are multiplied exactly: the activations are, t
 It takes a kernel that can skip rows, so only CPUs gain by it.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from neuroscope_jax.native.products import product
 from neuroscope_jax.pytree import PyTree
-
-# Of ‖x‖ ‖w‖: what float32 sums can be off by, the rounded and the exact one together. Each is a chain of D / lanes
-# additions of relative error 2⁻²⁴, so this is enough up to D = 8,192 with the narrowest vectors.
-ROUNDING = 2.0**-12
 
 
 class Screen(PyTree):
@@ -29,9 +26,7 @@ class Screen(PyTree):
     @classmethod
     def of(cls, encoder_rows: Float[Array, "E D"]) -> "Screen":
         """The screen of an encoder [E, D], float32."""
-        rounded = encoder_rows.astype(jnp.bfloat16)
-        astray = jnp.linalg.norm(encoder_rows - rounded.astype(jnp.float32), axis=1)
-        return cls(rounded, astray + ROUNDING * jnp.linalg.norm(encoder_rows, axis=1))
+        return _screen(encoder_rows)
 
     def may_be_active(
         self, x: Float[Array, "1 D"], b_enc: Float[Array, " E"], threshold: Float[Array, " E"]
@@ -41,3 +36,13 @@ class Screen(PyTree):
         # The bias is added last, as it is to the exact product: rounding keeps the order.
         may_be: Array = ~(most + b_enc <= threshold)
         return may_be
+
+
+@jax.jit
+def _screen(encoder_rows: Float[Array, "E D"]) -> Screen:
+    rounded = encoder_rows.astype(jnp.bfloat16)
+    astray = jnp.linalg.norm(encoder_rows - rounded.astype(jnp.float32), axis=1)
+    # What float32 sums can be off by, in ‖x‖ ‖w‖: the rounded and the exact product are chains of at most D / 4
+    # additions each, of relative error 2⁻²⁴; as much again is for the norms.
+    rounding = (encoder_rows.shape[1] + 64) * 2.0**-24
+    return Screen(rounded, astray + rounding * jnp.linalg.norm(encoder_rows, axis=1))

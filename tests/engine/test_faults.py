@@ -1,5 +1,6 @@
 """Steps that fail or are given up at any moment end their request only; the next one is answered as ever."""
 
+import gc
 import random
 import threading
 
@@ -49,6 +50,21 @@ def test_a_figure_that_cannot_be_fetched(make_engine, monkeypatch, at):
         failed = run(engine, [1, 2, 3], TOKENS)
     assert (failed.ids, [end.reason for end in failed.ends]) == (good[:at], ["error"])
     assert run(engine, [1, 2, 3], TOKENS).ids == good
+
+
+def test_after_an_error_its_cache_is_gone_at_once(make_engine, monkeypatch):
+    """What follows needs the memory; no collector runs in between."""
+    engine, calls = make_engine(), []
+    failing(monkeypatch, steps, "decode_step", 3, calls)
+    gc.collect()
+    gc.disable()
+    try:
+        failed = run(engine, [1, 2, 3], TOKENS)
+        left = [array.shape for array in jax.live_arrays() if array.ndim == 4]
+    finally:
+        gc.enable()
+    assert [end.reason for end in failed.ends] == ["error"]
+    assert left == []
 
 
 def test_a_cache_that_cannot_grow(make_engine, monkeypatch):

@@ -36,55 +36,56 @@ def test_the_longest_beginning_is_taken_and_used_up(caches: KeptCaches) -> None:
     caches.keep([1, 2, 3, 4], cache(1))
     caches.keep([1, 2, 3, 4, 5, 6], cache(2))
     caches.keep([9, 2, 3, 4, 5, 6], cache(3))
-    taken, count = caches.take([1, 2, 3, 4, 5, 6, 7, 8])
+    taken, count = caches.take([1, 2, 3, 4, 5, 6, 7, 8], 8)
     assert (mark_of(taken), count) == (2, 6)
-    taken, count = caches.take([1, 2, 3, 4, 5, 6, 7, 8])
+    taken, count = caches.take([1, 2, 3, 4, 5, 6, 7, 8], 8)
     assert (mark_of(taken), count) == (1, 4)
-    assert caches.take([1, 2, 3, 4, 5, 6, 7, 8]) is None
+    assert caches.take([1, 2, 3, 4, 5, 6, 7, 8], 8) is None
 
 
 def test_the_last_id_is_always_fed_in(caches: KeptCaches) -> None:
     """The choice of token 0 comes from it."""
     caches.keep([1, 2, 3, 4, 5], cache())
-    assert caches.take([1, 2, 3, 4, 5])[1] == 4
+    assert caches.take([1, 2, 3, 4, 5], 8)[1] == 4
 
 
 def test_little_in_common_is_not_worth_it(caches: KeptCaches) -> None:
     caches.keep([1, 2, 7, 7], cache())
-    assert caches.take([1, 2, 3, 4]) is None
-    assert caches.take([1, 2, 7]) is None, "only two could be reused"
-    assert caches.take([1, 2, 7, 7]) is not None
+    assert caches.take([1, 2, 3, 4], 8) is None
+    assert caches.take([1, 2, 7], 8) is None, "only two could be reused"
+    assert caches.take([1, 2, 7, 7], 8) is not None
 
 
 def test_a_side_question_leaves_the_chat_its_cache(caches: KeptCaches) -> None:
     chat = [1, 2, 3, 4, 5, 6, 7, 8]
     original = cache(5)
     caches.keep(chat, original)
-    copy, count = caches.take([1, 2, 3, 30, 31])
+    copy, count = caches.take([1, 2, 3, 30, 31], 6)
     assert (mark_of(copy), count) == (5, 3)
+    assert copy.length == 6
     assert copy.keys[0].unsafe_buffer_pointer() != original.keys[0].unsafe_buffer_pointer()
-    taken, count = caches.take([*chat, 9])
+    taken, count = caches.take([*chat, 9], 8)
     assert (taken is original, count) == (True, 8)
 
 
 def test_no_copy_beyond_the_budget(caches: KeptCaches) -> None:
     small = KeptCaches(budget=BYTES)
     small.keep([1, 2, 3, 4, 5, 6, 7, 8], cache())
-    assert small.take([1, 2, 3, 30])[1] == 3
-    assert small.take([1, 2, 3, 4, 5, 6, 7, 8]) is None
+    assert small.take([1, 2, 3, 30], 8)[1] == 3
+    assert small.take([1, 2, 3, 4, 5, 6, 7, 8], 8) is None
 
 
 def test_the_oldest_make_room(caches: KeptCaches) -> None:
     for first in range(3):
         caches.keep([first, 2, 3, 4], cache(first))
     caches.make_room(BYTES)
-    assert caches.take([0, 2, 3, 4]) is None
-    assert mark_of(caches.take([1, 2, 3, 4])[0]) == 1
+    assert caches.take([0, 2, 3, 4], 8) is None
+    assert mark_of(caches.take([1, 2, 3, 4], 8)[0]) == 1
 
 
 def test_one_cache_may_exceed_the_budget() -> None:
     tight = KeptCaches(budget=1)
     tight.keep(range(20), cache(1))
     tight.keep(range(20), cache(2))
-    assert mark_of(tight.take(range(20))[0]) == 2
-    assert tight.take(range(20)) is None
+    assert mark_of(tight.take(range(20), 8)[0]) == 2
+    assert tight.take(range(20), 8) is None
