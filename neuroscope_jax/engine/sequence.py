@@ -96,7 +96,8 @@ class TokenSequence:
 
     def _grown(self, cache: KVCache, slots: int) -> KVCache:
         self._kept.make_room(cache.nbytes_of(slots))
-        return steps.grow_cache(cache, slots)
+        grown: KVCache = steps.grow_cache(cache, slots)
+        return grown
 
     def _padded(self, chunk: Chunk) -> Int[Array, "1 T"]:
         ids = self._ids[chunk.begin : chunk.end]

@@ -26,7 +26,8 @@ class Screen(PyTree):
     @classmethod
     def of(cls, encoder_rows: Float[Array, "E D"]) -> "Screen":
         """The screen of an encoder [E, D], float32."""
-        return _screen(encoder_rows)
+        screen: Screen = _screen(encoder_rows)
+        return screen
 
     def may_be_active(
         self, x: Float[Array, "1 D"], b_enc: Float[Array, " E"], threshold: Float[Array, " E"]
