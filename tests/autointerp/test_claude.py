@@ -325,9 +325,10 @@ def test_a_killed_run_resumes_and_repeats_no_answered_call(
 ) -> None:
     """The child answers five questions and hangs on the rest until it is killed."""
     child = """
-        import sys
+        import signal, sys
         from pathlib import Path
         from neuroscope_jax.autointerp import claude, client
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background begins without
         from neuroscope_jax.autointerp.journal import Journal
         from tests.autointerp.asking import questions, settings
         with Journal(Path(sys.argv[1])) as journal:

@@ -90,8 +90,7 @@ def test_delphi_sees_the_same_firings(capsys, tmp_path) -> None:
 
 
 def test_an_absent_delphi_is_told_loudly(monkeypatch, capsys) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None if name == "delphi" else real(name))
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None if name == "delphi" else object())
     main(["--shape", "tiny", "--only", "delphi-float32"])
     assert "**delphi-float32 was NOT measured:** delphi is not installed; pip install" in capsys.readouterr().out
 
