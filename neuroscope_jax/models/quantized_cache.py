@@ -71,7 +71,9 @@ def served_weights(
         how = "made, kept in" if _kept(place, source, params) else "made, not kept in"
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(params)) / 1e6
     logger.info("quantization %s: %.1f MB %s %s in %.1f s", quantization, size, how, place, time.perf_counter() - began)
-    return _norms_in(params, model.dtype)
+    # What was restored is tied to its device, what was just made is not, and programs are compiled for one of these.
+    tied: Params = jax.tree.map(lambda leaf: jax.device_put(leaf, leaf.sharding), _norms_in(params, model.dtype))
+    return tied
 
 
 def _norms_in(params: Params, dtype: Any) -> Params:
