@@ -3,6 +3,7 @@
 The file is mapped, and only what is read of it counts as memory of the process.
 """
 
+import functools
 import os
 import time
 from pathlib import Path
@@ -11,12 +12,10 @@ import llama_cpp
 
 from benchmarks.gguf_model import gguf_file
 from benchmarks.memory import peak_bytes
-from benchmarks.patience import first_tokens
+from benchmarks.peer_figures import figures
 from benchmarks.processes import answer
-from benchmarks.prompts import prompt
-from benchmarks.results import Peer, Plan, Spread
+from benchmarks.results import Peer, Plan
 from benchmarks.shapes import SHAPES
-from benchmarks.stopwatch import per_second
 
 
 def generate(model: llama_cpp.Llama, ids: tuple[int, ...], tokens: int) -> tuple[list[int], list[float]]:
@@ -39,19 +38,7 @@ def measure(plan: Plan) -> Peer:
     began = time.perf_counter()
     model = _load(gguf_file(Path(plan.folder), plan.gguf), shape.context_length)
     loaded = time.perf_counter()
-    lengths = plan.prompts or shape.prompts
-    ids = prompt(plan.shape, lengths[0])
-    generate(model, ids, 2)
-    first = first_tokens(lambda ids: generate(model, ids, 1)[1][0], plan, lengths)
-    answers = [generate(model, ids, plan.tokens) for _ in range(plan.repeats)]
-    return Peer(
-        load_seconds=loaded - began,
-        first_token_seconds=first,
-        tokens_per_second=Spread.of([per_second(arrivals) for _, arrivals in answers]),
-        peak_bytes=peak_bytes(),
-        ids=answers[0][0],
-        features=False,
-    )
+    return figures(plan, loaded - began, functools.partial(generate, model), peak_bytes, features=False)
 
 
 def _load(path: Path, context_length: int) -> llama_cpp.Llama:

@@ -4,6 +4,7 @@ Its local SAEs are ReLU encoders in the model's dtype. The thresholds are all al
 lowered by the threshold fires for the same features. It reads out its usual eight features a token.
 """
 
+import functools
 import os
 import tempfile
 import time
@@ -21,12 +22,10 @@ from transformers import PreTrainedTokenizerFast
 
 from benchmarks.checkpoint import sae_file
 from benchmarks.memory import peak_bytes
-from benchmarks.patience import first_tokens
+from benchmarks.peer_figures import figures
 from benchmarks.processes import answer
-from benchmarks.prompts import prompt
-from benchmarks.results import Peer, Plan, Spread
+from benchmarks.results import Peer, Plan
 from benchmarks.shapes import SHAPES
-from benchmarks.stopwatch import per_second
 from benchmarks.torch_peer import load
 
 NAME = "benchmark"
@@ -56,18 +55,7 @@ def measure(plan: Plan) -> Peer:
     session.load_sae(f"local:{NAME}")
     session.sae.set_live(True)
     loaded = time.perf_counter()
-    lengths = plan.prompts or shape.prompts
-    ids = prompt(plan.shape, lengths[0])
-    generate(session, ids, 2)
-    first = first_tokens(lambda ids: generate(session, ids, 1)[1][0], plan, lengths)
-    answers = [generate(session, ids, plan.tokens) for _ in range(plan.repeats)]
-    return Peer(
-        load_seconds=loaded - began,
-        first_token_seconds=first,
-        tokens_per_second=Spread.of([per_second(arrivals) for _, arrivals in answers]),
-        peak_bytes=peak_bytes(),
-        ids=answers[0][0],
-    )
+    return figures(plan, loaded - began, functools.partial(generate, session), peak_bytes)
 
 
 def _publish(model_id: str, plan: Plan, layer: int) -> None:

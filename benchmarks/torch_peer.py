@@ -1,5 +1,6 @@
 """The same work in PyTorch: transformers' Gemma 2, a forward hook, the same SAE, greedy decoding with its own cache."""
 
+import functools
 import inspect
 import os
 import time
@@ -12,13 +13,11 @@ from transformers import Gemma2ForCausalLM
 
 from benchmarks.checkpoint import sae_file
 from benchmarks.memory import peak_bytes
-from benchmarks.patience import first_tokens
+from benchmarks.peer_figures import figures
 from benchmarks.processes import answer
-from benchmarks.prompts import prompt
-from benchmarks.results import Peer, Plan, Spread
+from benchmarks.results import Peer, Plan
 from benchmarks.shapes import SHAPES
 from benchmarks.startup import TOP_K
-from benchmarks.stopwatch import per_second
 
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}
 # The argument's name, and that of the output's field, changed within transformers 5.
@@ -66,18 +65,8 @@ def measure(plan: Plan) -> Peer:
     hook = FeatureHook(sae_file(Path(plan.folder)), device)
     loaded = time.perf_counter()
     model.model.layers[shape.layer].register_forward_hook(hook)
-    lengths = plan.prompts or shape.prompts
-    ids = prompt(plan.shape, lengths[0])
-    generate(model, ids, 2)
-    first = first_tokens(lambda ids: generate(model, ids, 1)[1][0], plan, lengths)
-    answers = [generate(model, ids, plan.tokens) for _ in range(plan.repeats)]
-    return Peer(
-        load_seconds=loaded - began,
-        first_token_seconds=first,
-        tokens_per_second=Spread.of([per_second(arrivals) for _, arrivals in answers]),
-        peak_bytes=peak_bytes() if device == "cpu" else torch.cuda.max_memory_allocated(),
-        ids=answers[0][0],
-    )
+    peak = peak_bytes if device == "cpu" else torch.cuda.max_memory_allocated
+    return figures(plan, loaded - began, functools.partial(generate, model), peak)
 
 
 def load(plan: Plan, device: str) -> Gemma2ForCausalLM:

@@ -28,6 +28,7 @@ from neuroscope_jax.corpus.unfinished import STATE_FOLDER, unfinished
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance, cached_stats_path, read_stats, stats_path
 from neuroscope_jax.models.chat import ChatTokenizer
+from neuroscope_jax.models.explained import explained
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,10 @@ def calibrate(config: NeuroscopeConfig, options: Options) -> list[Path]:
         numbers = options.hosts.share(chosen)
         logger.info("%d samples of %s, %d of them here", len(chosen), corpus.name, len(numbers))
         work = Pass(part, params, sae, texts, chosen, Structure.of(pair.tokenizer), options.seed)
-        with contextlib.closing(Checkpoints(folder / STATE_FOLDER)) as checkpoints, setup.explained(pair.folder):
+        with (
+            contextlib.closing(Checkpoints(folder / STATE_FOLDER)) as checkpoints,
+            explained(pair.folder, "--dtype bfloat16"),
+        ):
             found = run(work, numbers, mesh, checkpoints, options.save_every)
         shard = Shard(found, passages.cited(texts, chosen, found), provenance, options.hosts)
         return _finish(config, shard, options, pair.tokenizer)

@@ -1,11 +1,9 @@
 """What a pass needs before its first batch: the pair, cut at the tapped block, and all that decides the result."""
 
-import contextlib
 import dataclasses
 import datetime
 import hashlib
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import flax.linen as nn
@@ -104,16 +102,3 @@ def provenance(pair: Pair, sae: SparseAutoencoder, corpus: Corpus, samples: int,
     )
     run = hashlib.sha256(msgspec.json.encode(known)).hexdigest()[:DIGITS]
     return dataclasses.replace(known, made=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), run=run)
-
-
-@contextlib.contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """What a device can run into, in a user's words."""
-    try:
-        yield
-    except FloatingPointError as error:
-        raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        raise UserError(f"{folder}: not enough memory; try --dtype bfloat16") from error

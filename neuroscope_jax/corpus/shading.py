@@ -21,6 +21,7 @@ from neuroscope_jax.corpus.shading_run import Asked, activations_around
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance
 from neuroscope_jax.files import set_aside
+from neuroscope_jax.models.explained import explained
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ def shading(config: NeuroscopeConfig, files: Files, features: Collection[int] | 
     fresh = asked if earlier is None else asked.some(~np.isin(asked.feature, earlier["feature"].to_numpy()))
     if len(fresh) or earlier is None:
         logger.info("shading: %d examples of %d features", len(fresh), len(np.unique(fresh.feature)))
-        with setup.explained(pair.folder):
+        with explained(pair.folder, "--dtype bfloat16"):
             try:
                 values = activations_around(pair, fresh, passages)
             except LookupError as error:

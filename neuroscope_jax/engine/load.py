@@ -1,13 +1,10 @@
 """From a config to a running engine, in the order of what fails soonest."""
 
-import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import flax.linen as nn
-import jax
 from jax.sharding import Mesh
 
 from neuroscope_jax import platforms
@@ -24,6 +21,7 @@ from neuroscope_jax.identity import PairIdentity, identify
 from neuroscope_jax.models import sharding
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
+from neuroscope_jax.models.explained import explained
 from neuroscope_jax.models.hub import model_folder, sae_file
 from neuroscope_jax.models.quantized_cache import served_weights
 from neuroscope_jax.models.weights import may_be_compact
@@ -79,7 +77,7 @@ def _load(config: NeuroscopeConfig, mesh: Mesh | None) -> Loaded:
         logger.warning(NOT_KNOWN, config.quantization, config.quantization)
     labels = load_labels(config, sae.d_sae, pair)
     _check_vocabulary(folder, tokenizer.vocabulary_size, model.config.vocab_size)
-    with _explained(folder):
+    with explained(folder, _remedies(config)):
         placement = None if mesh is None else sharding.parameters(mesh)
         params = served_weights(folder, model, config.quantization, placement, compact)
         engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
@@ -98,20 +96,13 @@ def _check_vocabulary(folder: Path, named: int, ids: int) -> None:
         logger.warning("%s: tokenizer.json has %d tokens, the model %d: it may be another model's", folder, named, ids)
 
 
-@contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """What a device can run into, in a user's words."""
-    try:
-        yield
-    except FloatingPointError as error:
-        raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        more = len(platforms.local_devices())
-        split = f", or --model-parallel to split it over several of the {more} devices here" if more > 1 else ""
-        tried = "--quantization int8, --dtype bfloat16 or a shorter --context-length"
-        raise UserError(f"{folder}: not enough memory; try {tried}{split}") from error
+def _remedies(config: NeuroscopeConfig) -> str:
+    """What a user can do about memory that does not suffice, as far as it is not done yet."""
+    left = [] if config.quantization != "none" else ["--quantization int8"]
+    left += [] if config.dtype == "bfloat16" else ["--dtype bfloat16"]
+    if (more := len(platforms.local_devices())) > 1:
+        left.append(f"--model-parallel to split it over several of the {more} devices here")
+    return ", ".join([*left, "a shorter --context-length"])
 
 
 def _context_length(config: NeuroscopeConfig, model: nn.Module) -> int:

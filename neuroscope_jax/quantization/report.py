@@ -16,6 +16,7 @@ from neuroscope_jax.corpus.documents import open_corpus
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
+from neuroscope_jax.models.explained import explained
 from neuroscope_jax.models.quantized_cache import served_weights
 from neuroscope_jax.models.weights import load_weights, may_be_compact
 from neuroscope_jax.pytree import tree_map
@@ -62,7 +63,7 @@ def make(config: NeuroscopeConfig, text: str | None, tokens: int) -> Report:
     windows = [(ids, counts) for ids, counts in _windows(documents, pair.tokenizer, tokens) if counts.any()]
     if not windows:
         raise UserError(f"{name}: no text of a token or more; name another with --text")
-    with setup.explained(pair.folder):
+    with explained(pair.folder, "--dtype bfloat16"):
         plain = load_weights(pair.folder, pair.model, pair.model.dtype, compact=may_be_compact(pair.folder))
         quantised = served_weights(pair.folder, pair.model, config.quantization)
         sae = load_sae(pair.sae_path, pair.model.config.hidden_size, config.sae_input_norm)
