@@ -72,8 +72,8 @@ def devices(kind: Kind) -> list[jax.Device]:
 
 def local_devices() -> list[jax.Device]:
     """The devices of this process that are of the platform in use."""
-    (one,) = jnp.empty(()).devices()
-    return list(jax.local_devices(backend=one.platform))
+    used = jnp.empty(()).devices()  # under a mesh these are several
+    return list(jax.local_devices(backend=next(iter(used)).platform))
 
 
 def describe(device: jax.Device, count: int = 1) -> str:
