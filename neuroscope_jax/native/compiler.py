@@ -6,6 +6,7 @@ knows neither. Like bytecode it is kept beside its source, or in the cache folde
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import logging
 import os
@@ -15,14 +16,18 @@ import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import version
+from concurrent.futures import Future
+from importlib.metadata import distribution, version
 from pathlib import Path
+from threading import Thread
 
 from neuroscope_jax.config import cache_folder
 
 logger = logging.getLogger(__name__)
 
+SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
 SOURCES = Path(__file__).parent
+KERNELS, QUANTIZED = "kernels.cc", "quantized.cc"
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-w")
 PATIENCE = 120.0  # seconds; some 5 are usual
 
@@ -31,14 +36,34 @@ class Unavailable(Exception):
     """Why there are no kernels here, in a few words."""
 
 
-def library(source: str, headers: str) -> ctypes.CDLL:
-    """The kernels of a source beside this file; `headers` is the folder of XLA's FFI headers. Raises Unavailable."""
+@functools.cache
+def begin(source: str) -> Future[ctypes.CDLL]:
+    """The kernels of a source beside this file, made by a thread of their own while a start does other things.
+
+    Imports no JAX. The future raises Unavailable.
+    """
+    making: Future[ctypes.CDLL] = Future()
+    Thread(target=_make, args=(source, making), name=f"compile {source}", daemon=True).start()
+    return making
+
+
+def _make(source: str, making: Future[ctypes.CDLL]) -> None:
+    try:
+        making.set_result(library(source))
+    except BaseException as error:  # whoever asks for the result is told
+        making.set_exception(error)
+
+
+def library(source: str) -> ctypes.CDLL:
+    """The kernels of a source beside this file, compiled if they are not kept yet. Raises Unavailable."""
+    if os.environ.get(SWITCH) == "0":
+        raise Unavailable(f"{SWITCH}=0")
     compiler = _compiler()
-    name = _name(source, compiler, headers)
+    name = _name(source, compiler)
     for path in (folder / name for folder in _folders()):
         with contextlib.suppress(Unavailable):  # absent, cut short, or where nothing may be executed: made anew
             return _load(path)
-    return _load(_compile(source, compiler, headers, name))
+    return _load(_compile(source, compiler, name))
 
 
 def _compiler() -> str:
@@ -54,9 +79,14 @@ def _native() -> str:
     return "-mcpu=native" if platform.machine() in ("arm64", "aarch64") else "-march=native"
 
 
-def _name(source: str, compiler: str, headers: str) -> str:
+def _headers() -> str:
+    """The folder of XLA's FFI headers, as jax.ffi.include_dir() tells it."""
+    return str(distribution("jaxlib").locate_file("jaxlib/include"))
+
+
+def _name(source: str, compiler: str) -> str:
     """One for everything that decides the outcome; a folder may be seen from machines that differ."""
-    parts = (*_texts(source), compiler, headers, version("jaxlib"), *FLAGS, *_processor())
+    parts = (*_texts(source), compiler, _headers(), version("jaxlib"), *FLAGS, *_processor())
     return f"{Path(source).stem}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}.so"
 
 
@@ -77,13 +107,13 @@ def _folders() -> Iterator[Path]:
     yield cache_folder() / "native"
 
 
-def _compile(source: str, compiler: str, headers: str, name: str) -> Path:
+def _compile(source: str, compiler: str, name: str) -> Path:
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder, prefix="kernels-") as scratch:
                 made = Path(scratch) / name
-                _run([compiler, *FLAGS, _native(), "-isystem", headers, str(SOURCES / source), "-o", str(made)])
+                _run([compiler, *FLAGS, _native(), "-isystem", _headers(), str(SOURCES / source), "-o", str(made)])
                 ctypes.CDLL(str(made))  # one that cannot be loaded here is not kept
                 return made.replace(folder / name)
         except OSError:  # the next folder may be writable

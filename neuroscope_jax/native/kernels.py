@@ -2,20 +2,17 @@
 
 import functools
 import logging
-import os
 
 import jax
 
-from neuroscope_jax.native.compiler import Unavailable, library
+from neuroscope_jax.native.compiler import KERNELS, QUANTIZED, Unavailable, begin
 
 logger = logging.getLogger(__name__)
 
-SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
 PRODUCT = "neuroscope_product"
 PRODUCT_WHERE = "neuroscope_product_where"
 ATTENTION = "neuroscope_attention"
 SCALED_PRODUCT = "neuroscope_scaled_product"
-KERNELS, QUANTIZED = "kernels.cc", "quantized.cc"
 TARGETS = {KERNELS: (PRODUCT, PRODUCT_WHERE, ATTENTION), QUANTIZED: (SCALED_PRODUCT,)}
 
 
@@ -36,10 +33,8 @@ def partitioned() -> bool:
 @functools.cache
 def _registered(source: str) -> bool:
     """Compile and register at the first question; says once why not."""
-    if os.environ.get(SWITCH) == "0":
-        return False
     try:
-        compiled = library(source, jax.ffi.include_dir())
+        compiled = begin(source).result()
     except Unavailable as reason:
         logger.info("no native kernels: %s; XLA's own products are used, which are slower for single tokens", reason)
         return False

@@ -1,5 +1,6 @@
 """Compiling the kernels where that fails, where nothing can be written, and where what was kept is broken."""
 
+import ctypes
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import jax
 import pytest
 
 from neuroscope_jax.native import compiler
-from neuroscope_jax.native.kernels import KERNELS
+from neuroscope_jax.native.compiler import KERNELS
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_source_that_does_not_compile_leaves_nothing_behind(sources: Path) -> None:
     (sources / KERNELS).write_text("this is no C++")
     with pytest.raises(compiler.Unavailable, match="error"):
-        compiler.library(KERNELS, jax.ffi.include_dir())
+        compiler.library(KERNELS)
     assert not list((sources / "__pycache__").iterdir())
 
 
@@ -32,15 +33,37 @@ def test_read_only_source_folder(monkeypatch: pytest.MonkeyPatch, sources: Path)
     """The cache folder takes the library where the package's own folder cannot be written."""
     monkeypatch.setenv("NEUROSCOPE_CACHE", str(sources / "cache"))
     (sources / "__pycache__").write_text("a file where the folder would be")
-    assert compiler.library(KERNELS, jax.ffi.include_dir()).neuroscope_product
+    assert compiler.library(KERNELS).neuroscope_product
     assert [path.suffix for path in (sources / "cache" / "native").iterdir()] == [".so"]
 
 
 @pytest.mark.usefixtures("native")
 def test_a_library_cut_short_is_made_anew(sources: Path) -> None:
-    headers = jax.ffi.include_dir()
-    made = sources / "__pycache__" / compiler._name(KERNELS, compiler._compiler(), headers)
+    made = sources / "__pycache__" / compiler._name(KERNELS, compiler._compiler())
     made.parent.mkdir()
     made.write_bytes(b"\x7fELF")
-    assert compiler.library(KERNELS, headers).neuroscope_product
+    assert compiler.library(KERNELS).neuroscope_product
     assert made.stat().st_size > 1000
+
+
+def test_the_headers_are_those_of_jax() -> None:
+    assert compiler._headers() == jax.ffi.include_dir()
+
+
+@pytest.mark.usefixtures("native")
+def test_what_is_begun_ahead_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks later waits for it, and is told the same."""
+    asked: list[str] = []
+
+    def library(source: str) -> ctypes.CDLL:
+        asked.append(source)
+        raise compiler.Unavailable("nowhere")
+
+    monkeypatch.setattr(compiler, "library", library)
+    compiler.begin.cache_clear()
+    first, second = compiler.begin(KERNELS), compiler.begin(KERNELS)
+    for future in (first, second):
+        with pytest.raises(compiler.Unavailable, match="nowhere"):
+            future.result()
+    compiler.begin.cache_clear()
+    assert asked == [KERNELS]
