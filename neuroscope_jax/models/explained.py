@@ -16,7 +16,7 @@ def explained(folder: Path, remedies: str) -> Iterator[None]:
         yield
     except FloatingPointError as error:
         raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
-    except jax.errors.JaxRuntimeError as error:
+    except (jax.errors.JaxRuntimeError, ValueError) as error:  # the latter where a program fails as it is called
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         raise UserError(f"{folder}: not enough memory; try {remedies}") from error

@@ -6,24 +6,30 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "xla/ffi/api/ffi.h"
 
 namespace neuroscope {
 
 // Tasks are handed out by a counter. The calling thread takes tasks as well and at the end waits only for those that
-// others have begun, so nothing waits for a thread that is not there.
+// others have begun, so nothing waits for a thread that is not there. What a task throws, `run` throws when all are done.
 class Crew {
  public:
   template <typename Task>
   static void run(xla::ffi::ThreadPool& pool, int64_t tasks, const Task& task) {
     auto crew = std::make_shared<Crew>(tasks);
     int64_t helpers = std::min<int64_t>(pool.num_threads(), tasks) - 1;
-    for (int64_t i = 0; i < helpers; ++i) pool.Schedule([crew, &task] { crew->work(task); });
+    try {
+      for (int64_t i = 0; i < helpers; ++i) pool.Schedule([crew, &task] { crew->work(task); });
+    } catch (const std::bad_alloc&) {  // with fewer helpers, then
+    }
     crew->work(task);
     crew->wait();
+    if (crew->thrown_) std::rethrow_exception(crew->thrown_);
   }
 
   explicit Crew(int64_t tasks) : tasks_(tasks) {}
@@ -33,7 +39,12 @@ class Crew {
   template <typename Task>
   void work(const Task& task) {
     for (int64_t i; (i = next_.fetch_add(1)) < tasks_;) {
-      task(i);
+      try {
+        task(i);
+      } catch (...) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        thrown_ = std::current_exception();
+      }
       if (done_.fetch_add(1) + 1 == tasks_) {
         std::lock_guard<std::mutex> lock(mutex_);
         finished_.notify_all();
@@ -55,6 +66,7 @@ class Crew {
   std::atomic<int64_t> next_{0}, done_{0};
   std::mutex mutex_;
   std::condition_variable finished_;
+  std::exception_ptr thrown_;
 };
 
 }  // namespace neuroscope

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "attention.h"
+#include "exported.h"
 #include "products.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -21,8 +22,7 @@ const T* data(ffi::AnyBuffer& buffer) {
 template <typename X, typename W>
 ffi::Error product_of(ffi::ThreadPool& pool, ffi::AnyBuffer& x, ffi::AnyBuffer& weight, float* y) {
   auto of_x = x.dimensions(), of_weight = weight.dimensions();
-  product(pool, data<X>(x), data<W>(weight), of_x[0], of_x[1], of_weight[0], y);
-  return ffi::Error::Success();
+  return done([&] { product(pool, data<X>(x), data<W>(weight), of_x[0], of_x[1], of_weight[0], y); });
 }
 
 ffi::Error product_impl(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer weight,
@@ -43,14 +43,15 @@ ffi::Error product_where_impl(ffi::ThreadPool pool, ffi::BufferR2<ffi::F32> x, f
   auto of_x = x.dimensions(), of_weight = weight.dimensions();
   if (of_x[0] != 1 || of_x[1] != of_weight[1] || wanted.dimensions()[0] != of_weight[0])
     return ffi::Error::InvalidArgument("expected x [1, in], weight [out, in] and wanted [out]");
-  product_where(pool, x.typed_data(), weight.typed_data(), wanted.typed_data(), of_x[1], of_weight[0], y->typed_data());
-  return ffi::Error::Success();
+  return done([&] {
+    product_where(pool, x.typed_data(), weight.typed_data(), wanted.typed_data(), of_x[1], of_weight[0], y->typed_data());
+  });
 }
 
 template <typename W>
-void attend(ffi::ThreadPool& pool, const Shape& shape, ffi::AnyBuffer& query, ffi::AnyBuffer& key, ffi::AnyBuffer& value,
-            float* out) {
-  Attention<W>(shape, data<W>(query), data<W>(key), data<W>(value)).run(pool, out);
+ffi::Error attend(ffi::ThreadPool& pool, const Shape& shape, ffi::AnyBuffer& query, ffi::AnyBuffer& key,
+                  ffi::AnyBuffer& value, float* out) {
+  return done([&] { Attention<W>(shape, data<W>(query), data<W>(key), data<W>(value)).run(pool, out); });
 }
 
 ffi::Error attention_impl(ffi::ThreadPool pool, ffi::AnyBuffer query, ffi::AnyBuffer key, ffi::AnyBuffer value,
@@ -68,15 +69,12 @@ ffi::Error attention_impl(ffi::ThreadPool pool, ffi::AnyBuffer query, ffi::AnyBu
   if (shape.T == 0) return ffi::Error::Success();
   if (shape.start < 0 || shape.end(shape.T - 1) > shape.S)
     return ffi::Error::InvalidArgument("the cache has no slot for a query's position");
-  if (type == ffi::F32) attend<float>(pool, shape, query, key, value, out->typed_data());
-  else if (type == ffi::BF16) attend<BFloat16>(pool, shape, query, key, value, out->typed_data());
-  else return ffi::Error::InvalidArgument("expected float32 or bfloat16");
-  return ffi::Error::Success();
+  if (type == ffi::F32) return attend<float>(pool, shape, query, key, value, out->typed_data());
+  if (type == ffi::BF16) return attend<BFloat16>(pool, shape, query, key, value, out->typed_data());
+  return ffi::Error::InvalidArgument("expected float32 or bfloat16");
 }
 
 }  // namespace
-
-#define EXPORTED extern "C" __attribute__((visibility("default"))) XLA_FFI_Error*
 
 EXPORTED neuroscope_product(XLA_FFI_CallFrame* frame) {
   static auto* handler =

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "exported.h"
 #include "products.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -17,13 +18,12 @@ ffi::Error scaled_product_impl(ffi::ThreadPool pool, ffi::BufferR2<ffi::F32> x, 
   if (of_x[1] != of_weight[1] || scales.dimensions()[0] != of_weight[0])
     return ffi::Error::InvalidArgument("expected x [rows, in], weight [out, in] and scales [out]");
   auto* values = reinterpret_cast<const Int8*>(weight.typed_data());
-  product(pool, x.typed_data(), values, of_x[0], of_x[1], of_weight[0], y->typed_data(), scales.typed_data());
-  return ffi::Error::Success();
+  return done([&] {
+    product(pool, x.typed_data(), values, of_x[0], of_x[1], of_weight[0], y->typed_data(), scales.typed_data());
+  });
 }
 
 }  // namespace
-
-#define EXPORTED extern "C" __attribute__((visibility("default"))) XLA_FFI_Error*
 
 EXPORTED neuroscope_scaled_product(XLA_FFI_CallFrame* frame) {
   static auto* handler = ffi::Ffi::Bind()

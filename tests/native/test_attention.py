@@ -1,5 +1,9 @@
 """The native attention against loops over float64 numbers, and XLA's form of the same."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -130,3 +134,11 @@ def test_few_queries_of_a_cache_use_it() -> None:
     assert kernels.ATTENTION in lowered(1)
     assert kernels.ATTENTION in lowered(MOST_QUERIES)
     assert kernels.ATTENTION not in lowered(MOST_QUERIES + 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can forbid a process more memory")
+def test_memory_that_runs_out_is_an_error_and_not_the_end() -> None:
+    root = Path(__file__).parents[2]
+    run = [sys.executable, "-m", "tests.native.out_of_memory"]
+    done = subprocess.run(run, cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["RESOURCE_EXHAUSTED: Out of memory in a native kernel", "1.0"], done.stderr
