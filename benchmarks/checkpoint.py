@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def _write_shards(folder: Path, shape: Shape) -> None:
     (folder / INDEX).write_text(json.dumps(index, indent=2), encoding="utf-8")
 
 
-def _shards(shapes: dict[str, tuple[int, ...]]) -> list[dict[str, tuple[int, ...]]]:
+def _shards(shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, tuple[int, ...]]]:
     """Tensors by layer, in order of the layers; those of none come first."""
     by_layer: dict[int, dict[str, tuple[int, ...]]] = {}
     for key, size in shapes.items():

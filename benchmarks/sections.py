@@ -18,7 +18,7 @@ from benchmarks.peers import PEERS
 from benchmarks.processes import MeasurementFailed, measure
 from benchmarks.results import Plan, Start
 from benchmarks.shapes import SHAPES
-from benchmarks.yardstick_results import FirstToken, Growth, Starts, Yardstick
+from benchmarks.yardstick_results import FirstToken, Growth, Lookahead, Starts, Yardstick
 
 logger = logging.getLogger("benchmarks")
 
@@ -81,6 +81,15 @@ def growth(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
         yield
 
 
+def lookahead(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
+    """Several tokens to a step where the text can be foreseen."""
+    dtype = orders.dtypes[0]
+    if dtype not in yardstick.lookahead:
+        with _noted(yardstick, f"lookahead: {dtype}"):
+            yardstick.lookahead[dtype] = measure("ours_lookahead", _of(orders, dtype), Lookahead)
+        yield
+
+
 def start(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
     """From nothing to serving, cold and warm by turns."""
     dtype = orders.dtypes[0]
@@ -120,6 +129,7 @@ SECTIONS: dict[str, Section] = {
     "peers": peers,
     "first-token": first_token,
     "growth": growth,
+    "lookahead": lookahead,
     "start": start,
     "corpus": corpus,
 }

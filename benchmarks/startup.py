@@ -62,9 +62,9 @@ def start(plan: Plan) -> Started:
     return Started(device, model, params, tap, engine, compilations, times)
 
 
-def serving(model: nn.Module, params: Params, tap: Tap, context_length: int) -> JaxEngine:
+def serving(model: nn.Module, params: Params, tap: Tap, context_length: int, *, lookahead: bool = False) -> JaxEngine:
     """An engine that has begun to serve, in which nothing but the limit ends an answer."""
-    engine = JaxEngine(model, params, (tap,), (), context_length, queue_size=1)
+    engine = JaxEngine(model, params, (tap,), (), context_length, queue_size=1, lookahead=lookahead)
     engine.start()
     return engine
 

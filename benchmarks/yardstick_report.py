@@ -7,7 +7,7 @@ from benchmarks.report import GIB, figures, heading, not_measured, of_columns, s
 from benchmarks.results import Spread, Start
 from benchmarks.shapes import GEMMA_2_2B
 from benchmarks.yardstick_requirements import REQUIREMENTS, Figures
-from benchmarks.yardstick_results import Chat, FirstToken, Growth, Starts, Yardstick
+from benchmarks.yardstick_results import Chat, FirstToken, Growth, Lookahead, Starts, Yardstick
 from neuroscope_jax.corpus.samples import LENGTH
 
 
@@ -31,6 +31,9 @@ def _sections(yardstick: Yardstick) -> Iterator[str]:
     if yardstick.growth:
         yield "## As the context fills"
         yield of_columns({name: dict(_growth_cells(found)) for name, found in yardstick.growth.items()})
+    if yardstick.lookahead:
+        yield "## Lookahead"
+        yield of_columns({name: dict(_lookahead_cells(found)) for name, found in yardstick.lookahead.items()})
     if starts := {name: dict(_start_cells(found)) for name, found in yardstick.start.items() if found.warm}:
         yield "## Start"
         yield of_columns(starts)
@@ -60,6 +63,13 @@ def _growth_cells(found: Growth) -> Iterator[tuple[str, str]]:
     yield f"step at {found.common_position} of {found.context:,} over {short}", spread(found.ratio)
     for position, peak in found.peak_bytes.items():
         yield f"peak memory at {int(position):,}", f"{spread(peak, 1 / GIB)} GiB"
+
+
+def _lookahead_cells(found: Lookahead) -> Iterator[tuple[str, str]]:
+    yield "a text that can be foreseen, without", f"{spread(found.plain)} tokens/s"
+    yield "the same with lookahead", f"{spread(found.foreseen)} tokens/s"
+    yield "gain", f"{spread(found.gain)} times"
+    yield "where nothing can be foreseen", f"{spread(found.elsewhere)} times"
 
 
 def _start_cells(found: Starts) -> Iterator[tuple[str, str]]:

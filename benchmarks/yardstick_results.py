@@ -35,6 +35,15 @@ class Growth(msgspec.Struct, frozen=True):
     ratio: Spread  # of the steps there, whole context over short, by turns
 
 
+class Lookahead(msgspec.Struct, frozen=True):
+    """Decoding with lookahead beside decoding without, by turns, in one dtype."""
+
+    plain: Spread  # tokens a second of a text that can be foreseen, without
+    foreseen: Spread  # with
+    gain: Spread  # their ratios
+    elsewhere: Spread  # the same ratios where nothing can be foreseen
+
+
 class Starts(msgspec.Struct, frozen=True):
     """Starts of one dtype, each in a process of its own, by turns."""
 
@@ -51,6 +60,7 @@ class Yardstick(msgspec.Struct):
     decode: Run
     first_token: dict[str, FirstToken] = {}  # by program
     growth: dict[str, Growth] = {}  # by dtype
+    lookahead: dict[str, Lookahead] = {}  # by dtype
     start: dict[str, Starts] = {}  # by dtype
     corpus: CorpusRun | None = None
     skipped: dict[str, str] = {}  # "section: program" that was asked for and cannot be measured here, and why

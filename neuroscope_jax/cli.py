@@ -55,6 +55,7 @@ def serve(
     offline: bool = False,
     quantization: str | None = None,
     model_parallel: int | None = None,
+    lookahead: bool | None = None,
     context_length: int | None = None,
     broadcast_buffer_size: int | None = None,
     log_level: LogLevel = "info",
@@ -81,6 +82,7 @@ def serve(
         quantization: of the weights: none, int8 (a scale for each row) or int4 (for each 32 columns); q8_0 and q4k are
             taken as the nearest
         model_parallel: devices of this machine that the model is split over, where it is too big for one
+        lookahead: where the text has stood like this before, try what came then: quotes come several tokens to a step
         context_length: longest prompt and answer together, in tokens
         broadcast_buffer_size: events kept for a features reader that lags, before the oldest are dropped
         log_level: how much is logged to stderr

@@ -68,6 +68,7 @@ class NeuroscopeConfig:
     dtype: DType = "auto"  # float32 on CPU where it fits in memory, else bfloat16
     quantization: Quantization = "none"  # of the served model's weights; activations stay in dtype
     model_parallel: int = 1  # devices that the served model is split over
+    lookahead: bool = False  # try what followed the last words before, several tokens to a step
     context_length: int = 4096  # prompt and answer together, in tokens
     queue_size: int = 32  # requests waiting for the one device
     heartbeat_seconds: float = 15.0  # between comments in a stream with nothing to say; 0 for none

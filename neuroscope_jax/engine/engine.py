@@ -5,9 +5,10 @@ The life of a request:
 2. The engine thread takes it. A request cancelled while it waits leaves the queue, and ends, at once.
 3. The prompt goes in, but for what a kept cache holds of it: chunk by chunk through `extend_step`, the last through
    `prefill_step`, which chooses token 0.
-4. `decode_step` for token n+1 is dispatched from the token still on the device, before token n is read.
+4. `decode_step` for token n+1 is dispatched from the token still on the device, before token n is read. With lookahead
+   instead: where the text has stood like this before, `verify_step` tries what came then, for several tokens at once.
 5. Token n is read, made into a GeneratedToken and delivered. A stop id is not delivered; it ends the generation.
-6. Steps 4 and 5 repeat until a stop id, the limit, a cancellation or an error. The step dispatched ahead is dropped.
+6. Steps 4 and 5 repeat until a stop id, the limit, a cancellation or an error. What was chosen beyond is dropped.
 7. The cache is kept for a request that begins alike. Finished is delivered: exactly once and last, whatever happened.
 """
 
@@ -23,8 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuroscope_jax.engine import steps
+from neuroscope_jax.engine.answering import looked_up, one_ahead
 from neuroscope_jax.engine.chunks import bucket
 from neuroscope_jax.engine.kept import KeptCaches
+from neuroscope_jax.engine.lookup import MOST_PROPOSED
 from neuroscope_jax.engine.requests import (
     Deliver,
     Finished,
@@ -60,11 +63,13 @@ class JaxEngine:
         stop_ids: Collection[int],
         context_length: int,
         queue_size: int,
+        lookahead: bool = False,
     ) -> None:
         if len(stop_ids) > MAX_STOP_IDS:
             raise UserError(f"generation_config.json: {len(stop_ids)} tokens end an answer; at most {MAX_STOP_IDS} can")
         self.context_length = context_length
         self._programs = Programs(model, params, taps, context_length)
+        self._lookahead = lookahead
         self._mesh = sharding.mesh_of(params)
         self._stop_ids = sorted(stop_ids)
         self._line = WaitingLine(queue_size)
@@ -79,8 +84,16 @@ class JaxEngine:
         with sharding.in_use(self._mesh):
             for _ in self._tokens(Job(warm_up, lambda _: None, lambda _: None)):
                 pass
+            if self._lookahead:
+                self._warm_up_lookahead(warm_up)
         self._kept.clear()
         self._thread.start()
+
+    def _warm_up_lookahead(self, request: GenerationRequest) -> None:
+        sequence = self._sequence(request)
+        sequence.read(1, lambda: False)
+        if sequence.has_room(1 + MOST_PROPOSED):
+            sequence.verify([0] * MOST_PROPOSED)
 
     @property
     def alive(self) -> bool:
@@ -151,30 +164,30 @@ class JaxEngine:
             logger.exception("the receiver of a generation failed at its end")
 
     def _tokens(self, job: Job) -> Generator[GeneratedToken, None, FinishReason]:
-        """The tokens of a job, one step ahead of what it yields. Returns the reason it ended."""
+        """The tokens of a job. Returns the reason it ended."""
         request = job.request
         limit = min(request.max_tokens, self.context_length - len(request.prompt_ids))
         if self._gives_up(job):
             return "cancelled"
         if not limit:
             return "length"
-        sampling = Sampling.of(request.sampling, self._stop_ids)
-        sequence = TokenSequence(self._programs, self._kept, request.prompt_ids, sampling)
+        sequence = self._sequence(request)
         reason = yield from self._answer(job, sequence, limit)
         sequence.keep()  # not after an error: what it holds may be the cause
         return reason
 
+    def _sequence(self, request: GenerationRequest) -> TokenSequence:
+        sampling = Sampling.of(request.sampling, self._stop_ids)
+        return TokenSequence(self._programs, self._kept, request.prompt_ids, sampling)
+
     def _answer(self, job: Job, sequence: TokenSequence, limit: int) -> Generator[GeneratedToken, None, FinishReason]:
         request = job.request
-        ahead = sequence.read(limit, lambda: self._gives_up(job))
-        if ahead is None:
+        first = sequence.read(limit, lambda: self._gives_up(job))
+        if first is None:
             return "cancelled"
         input_id = request.prompt_ids[-1]
-        for index in range(limit):
-            output = ahead
-            if index + 1 < limit:
-                ahead = sequence.step()
-            output = jax.device_get(output)
+        follow = looked_up if self._lookahead else one_ahead
+        for index, output in zip(range(limit), follow(sequence, first, limit), strict=False):
             sequence.chose(int(output.choice.id))
             if self._gives_up(job):
                 return "cancelled"

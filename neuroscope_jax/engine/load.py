@@ -80,7 +80,9 @@ def _load(config: NeuroscopeConfig, mesh: Mesh | None) -> Loaded:
     with explained(folder, _remedies(config)):
         placement = None if mesh is None else sharding.parameters(mesh)
         params = served_weights(folder, model, config.quantization, placement, compact)
-        engine = JaxEngine(model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size)
+        engine = JaxEngine(
+            model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size, config.lookahead
+        )
         engine.start()
     return Loaded(config, tokenizer, labels, engine, sampling)
 

@@ -60,11 +60,11 @@ class Sampling(PyTree):
 class Choice(PyTree):
     """The chosen token and what the model itself thought of it and of the likeliest others."""
 
-    id: Int[Array, ""]
-    logprob: Float[Array, ""]
-    top_ids: Int[Array, " top"]
-    top_logprobs: Float[Array, " top"]
-    stops: Bool[Array, ""]  # a stop id was chosen
+    id: Int[Array, "*places"]
+    logprob: Float[Array, "*places"]
+    top_ids: Int[Array, "*places top"]
+    top_logprobs: Float[Array, "*places top"]
+    stops: Bool[Array, "*places"]  # a stop id was chosen
 
 
 def choose(
@@ -92,6 +92,34 @@ def choose(
         chosen = jnp.where(greedy | ~(scaled[drawn] >= cut), ids[0], drawn)
         stops = jnp.any(chosen == sampling.stop_ids)
     return Choice(chosen, logprobs[chosen], top_ids, top_logprobs, stops)
+
+
+def choose_in_turn(
+    logits: Float[Array, "R V"],
+    proposed: Int[Array, " P"],
+    counts: Int[Array, " V"],
+    sampling: Sampling,
+    positions: Int[Array, " R"],
+) -> tuple[Choice, Int[Array, " V"], Int[Array, ""]]:
+    """Pick the tokens after R = P + 1 positions, each while those before it are the proposed ones and go on.
+
+    Returns the choices, the counts with those that count, and how many do; the others are zeros.
+    """
+    top = min(MAX_TOP_LOGPROBS, logits.shape[-1])
+    nothing = Choice(jnp.int32(0), jnp.float32(0), jnp.zeros(top, jnp.int32), jnp.zeros(top), jnp.bool_(False))
+
+    def turn(
+        carried: tuple[Array, Array], place: tuple[Array, Array, Array]
+    ) -> tuple[tuple[Array, Array], tuple[Choice, Array]]:
+        (counts, counting), (row, next_id, position) = carried, place
+        choice = jax.lax.cond(counting, lambda: choose(row, counts, sampling, position), lambda: nothing)
+        counts = counts.at[choice.id].add(counting.astype(counts.dtype))
+        return (counts, counting & (choice.id == next_id) & ~choice.stops), (choice, counting)
+
+    behind_last = jnp.full(1, NO_TOKEN, proposed.dtype)
+    places = (logits, jnp.concatenate([proposed, behind_last]), positions)
+    (counts, _), (choices, counting) = jax.lax.scan(turn, (counts, jnp.bool_(True)), places)
+    return choices, counts, jnp.sum(counting)
 
 
 def _seed(seed: int | None) -> int:

@@ -34,7 +34,7 @@ class TokenSequence:
 
     def __init__(self, programs: Programs, kept: KeptCaches, prompt_ids: Sequence[int], sampling: Sampling) -> None:
         self._programs, self._kept, self._sampling = programs, kept, sampling
-        self._ids = list(prompt_ids)
+        self.ids = list(prompt_ids)  # all that was chosen included
         self._state: steps.DecodeState | None = None
         self._held = 0  # ids that the cache holds, once everything dispatched is done
 
@@ -43,15 +43,15 @@ class TokenSequence:
 
         None if, between two chunks, `gives_up` says so.
         """
-        cache, self._held = self._cache(self._slots(len(self._ids) + min(room, ROOM_FOR_ANSWER)))
-        *before, last = chunks(self._held, len(self._ids), cache.length)
+        cache, self._held = self._cache(self._slots(len(self.ids) + min(room, ROOM_FOR_ANSWER)))
+        *before, last = chunks(self._held, len(self.ids), cache.length)
         p = self._programs
         for chunk in before:
             cache = steps.extend_step(p.model, p.params, cache, self._padded(chunk), jnp.int32(chunk.begin))
             self._held = chunk.end
             jax.block_until_ready(cache)
             if gives_up():
-                self._kept.keep(self._ids[: self._held], cache)
+                self._kept.keep(self.ids[: self._held], cache)
                 return None
         length, self._held = jnp.int32(last.end - last.begin), last.end
         return self._dispatched(
@@ -62,23 +62,41 @@ class TokenSequence:
 
     def step(self) -> steps.StepOutput:
         """Dispatch the step that feeds in the id chosen last, wherever that choice has come to."""
-        assert self._state is not None, "read comes first"
-        p = self._programs
-        if self._held >= self._state.cache.length:
-            grown = self._grown(self._state.cache, self._slots(self._held + 1))
-            self._state = self._state.replace(cache=grown)
+        p, state = self._programs, self._with_slots(1)
         self._held += 1
-        return self._dispatched(steps.decode_step(p.model, p.params, p.taps, self._state, self._sampling))
+        return self._dispatched(steps.decode_step(p.model, p.params, p.taps, state, self._sampling))
+
+    def verify(self, proposed: Sequence[int]) -> list[steps.StepOutput]:
+        """Feed in the id chosen last, and `proposed` as far as they come true: the choices behind each, on the host."""
+        p, state = self._programs, self._with_slots(1 + len(proposed))
+        ids = jnp.array(proposed, jnp.int32)
+        self._state, outputs, number = steps.verify_step(p.model, p.params, p.taps, state, ids, self._sampling)
+        outputs, number = jax.device_get((outputs, number))
+        self._held += int(number)
+        return [jax.tree.map(lambda leaf, place=place: leaf[place], outputs) for place in range(number)]
+
+    def has_room(self, tokens: int) -> bool:
+        """Whether so many more can be fed in."""
+        return self._held + tokens <= self._programs.context_length
 
     def chose(self, token_id: int) -> None:
         """Note what a step chose."""
-        self._ids.append(token_id)
+        self.ids.append(token_id)
 
     def keep(self) -> None:
         """Give the cache to `kept`; nothing can follow."""
         if self._state is not None:
-            self._kept.keep(self._ids[: self._held], self._state.cache)
+            self._kept.keep(self.ids[: self._held], self._state.cache)
             self._state = None
+
+    def _with_slots(self, tokens: int) -> steps.DecodeState:
+        """The state, with a cache that has slots for so many more."""
+        assert self._state is not None, "read comes first"
+        if self._held + tokens <= self._state.cache.length:
+            return self._state
+        grown = self._grown(self._state.cache, self._slots(self._held + tokens))
+        replaced: steps.DecodeState = self._state.replace(cache=grown)
+        return replaced
 
     def _slots(self, tokens: int) -> int:
         """Of a cache for so many."""
@@ -86,7 +104,7 @@ class TokenSequence:
 
     def _cache(self, slots: int) -> tuple[KVCache, int]:
         """A cache of at least so many slots, and how many of the prompt's ids it holds already."""
-        taken = self._kept.take(self._ids, slots)
+        taken = self._kept.take(self.ids, slots)
         if taken is None:
             model = self._programs.model
             self._kept.make_room(steps.empty_cache.eval_shape(model, slots).nbytes)
@@ -100,7 +118,7 @@ class TokenSequence:
         return grown
 
     def _padded(self, chunk: Chunk) -> Int[Array, "1 T"]:
-        ids = self._ids[chunk.begin : chunk.end]
+        ids = self.ids[chunk.begin : chunk.end]
         return jnp.array([[*ids, *[0] * (chunk.size - len(ids))]], jnp.int32)
 
     def _dispatched(self, step: tuple[steps.DecodeState, steps.StepOutput]) -> steps.StepOutput:

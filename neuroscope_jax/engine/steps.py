@@ -3,6 +3,7 @@
     extend_step:   cache, the next chunk of a prompt ─▶ cache
     prefill_step:  cache, its last chunk (padded to a bucket) ─▶ state, StepOutput of token 0
     decode_step:   state ─▶ state, StepOutput of the next token
+    verify_step:   state, ids that may come next ─▶ state, StepOutputs of those that do and of one more
     score_step:    prompt ids (padded to a bucket) ─▶ the log-probability of each
 
 Inside one jit: embed ▶ blocks ▶ logits ▶ next id, and at each tapped layer residual ▶ SAE ▶ filter ▶ top-K. The
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from neuroscope_jax.engine.requests import MAX_TOP_LOGPROBS
-from neuroscope_jax.engine.sampling import Choice, Sampling, choose
+from neuroscope_jax.engine.sampling import Choice, Sampling, choose, choose_in_turn
 from neuroscope_jax.features.readout import Readout, Tap, read_out
 from neuroscope_jax.models.cache import KVCache
 from neuroscope_jax.models.weights import Params
@@ -45,7 +46,7 @@ class Scores(PyTree):
 
 
 class StepOutput(PyTree):
-    """What the host reads of a step."""
+    """What the host reads of a step; of a verify_step every leaf has its places in front."""
 
     choice: Choice
     features: tuple[Readout, ...]  # one a tap
@@ -94,6 +95,33 @@ def decode_step(
     return _finish(
         model, params, taps, cache, hidden, [r[0, 0] for r in residuals], state.counts, state.position, sampling
     )
+
+
+@functools.partial(jax.jit, static_argnames=("model",), donate_argnames=("state",))
+def verify_step(
+    model: nn.Module,
+    params: Params,
+    taps: tuple[Tap, ...],
+    state: DecodeState,
+    proposed: Int[Array, " P"],
+    sampling: Sampling,
+) -> tuple[DecodeState, StepOutput, Int[Array, ""]]:
+    """Feed the last chosen token in and P that may follow; choose behind each as decode_step would have.
+
+        fed in      t   a   b   c          proposed: a b c
+        chosen      a   b   x   y          a and b came true, x is chosen in place of c, y has no meaning
+
+    Returns the outputs of all 1 + P places and how many of them count, here 3. What was fed in beyond lies in slots
+    that are written again before they are read.
+    """
+    ids = jnp.concatenate([state.token[None], proposed])
+    places = state.position + jnp.arange(ids.size)
+    hidden, cache, residuals = _forward(model, params, taps, ids[None], places[None], state.cache)
+    logits = cast(Array, model.apply({"params": params}, hidden, method="logits"))[0]
+    choices, counts, number = choose_in_turn(logits, proposed, state.counts, sampling, places)
+    features = tuple(read_out(tap, residual[0]) for tap, residual in zip(taps, residuals, strict=True))
+    state = DecodeState(cache, choices.id[number - 1], state.position + number, counts)
+    return state, StepOutput(choices, features), number
 
 
 @functools.partial(jax.jit, static_argnames=("model",))

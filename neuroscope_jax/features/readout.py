@@ -1,5 +1,7 @@
 """From a residual vector to the few features worth showing; runs inside the step's jit."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -21,18 +23,25 @@ class Tap(PyTree):
 
 
 class Readout(PyTree):
-    """The features of one token at one tap. Places beyond the number of active features have activation 0."""
+    """The features of a token at one tap. Places beyond the number of active features have activation 0."""
 
-    indices: Int[Array, " K"]
-    activations: Float[Array, " K"]
-    surprise: Float[Array, " K"]
-    firings: Int[Array, " K"]  # of each feature in the calibration
-    filtered_count: Int[Array, ""]
+    indices: Int[Array, "*tokens K"]
+    activations: Float[Array, "*tokens K"]
+    surprise: Float[Array, "*tokens K"]
+    firings: Int[Array, "*tokens K"]  # of each feature in the calibration
+    filtered_count: Int[Array, "*tokens"]
 
 
-def read_out(tap: Tap, residual: Float[Array, " D"]) -> Readout:
+def read_out(tap: Tap, residual: Float[Array, "*tokens D"]) -> Readout:
     """Encode, suppress, rank, keep the top K; what the filter hides makes room for the next in line."""
     activations = whole(tap.sae.encode(residual))
+    if activations.ndim == 1:
+        return _strongest(tap, activations)
+    readout: Readout = jax.vmap(functools.partial(_strongest, tap))(activations)
+    return readout
+
+
+def _strongest(tap: Tap, activations: Float[Array, " E"]) -> Readout:
     active, suppressed = activations > 0, tap.filter.suppressed
     surprise = tap.filter.surprise(activations)
     rank = jnp.where(tap.filter.by_surprise, surprise, activations)

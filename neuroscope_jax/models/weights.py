@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -121,7 +122,8 @@ def tree_path(key: str) -> tuple[str, ...]:
     return tuple(key.removeprefix("model.").replace("layers.", "layers_").split("."))
 
 
-def expected_shapes(model: nn.Module, method: str = "scores") -> dict[str, tuple[int, ...]]:
+@functools.lru_cache(maxsize=8)
+def expected_shapes(model: nn.Module, method: str = "scores") -> Mapping[str, tuple[int, ...]]:
     """Shape of every parameter that `method` touches by its Hugging Face key, found without computing anything."""
     ids = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     residual = jax.ShapeDtypeStruct((1, 1, model.config.hidden_size), jnp.float32)

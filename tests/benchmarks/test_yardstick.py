@@ -20,7 +20,7 @@ from benchmarks.results import Bandwidth, Ours, Peer, Plan, Run, Spread, Start, 
 from benchmarks.shapes import GEMMA_2_2B, TINY
 from benchmarks.yardstick_report import markdown
 from benchmarks.yardstick_requirements import REQUIREMENTS, Figures
-from benchmarks.yardstick_results import Chat, FirstToken, Growth, Starts, Yardstick
+from benchmarks.yardstick_results import Chat, FirstToken, Growth, Lookahead, Starts, Yardstick
 
 READ = 5e10  # bytes a second
 MODEL_BYTES, SAE_BYTES = 5 * 10**9, 10**8
@@ -60,6 +60,7 @@ def yardstick_of(
     whole: float = 1.04,
     ready: float = 7.0,
     corpus_seconds: float = 10.0,
+    elsewhere: float = 0.98,
 ) -> Yardstick:
     """A run of the 2B shape with figures made by hand, in which everything required holds unless one is changed."""
     bandwidth = Bandwidth("cpu", {"sum": one(READ)})
@@ -79,7 +80,9 @@ def yardstick_of(
         {"delphi-bfloat16": [its]},
         {},
     )
-    return Yardstick(32, 1, run, first, {"bfloat16": growth}, {"bfloat16": Starts([start], [start], [2.1])}, corpus)
+    ahead = Lookahead(one(5), one(20), one(4), one(elsewhere))
+    starts = Starts([start], [start], [2.1])
+    return Yardstick(32, 1, run, first, {"bfloat16": growth}, {"bfloat16": ahead}, {"bfloat16": starts}, corpus)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +96,7 @@ def yardstick_of(
         ({"prefill": 5.6}, ["prefill"]),
         ({"tenth": 1.31}, ["tenth"]),
         ({"whole": 1.06}, ["whole context"]),
+        ({"elsewhere": 0.96}, ["lookahead"]),
         ({"ready": 7.2}, ["warm start"]),
         ({"corpus_seconds": 10.1}, ["corpus"]),
     ],
@@ -251,6 +255,12 @@ def test_the_step_is_timed_where_the_context_is_fuller() -> None:
     assert list(found.step_seconds) == list(found.peak_bytes) == [str(position) for position in TINY.positions]
     assert found.ratio.median == pytest.approx(found.step_seconds["300"].median / found.short_seconds.median)
     assert found.peak_bytes["900"].most > 0
+
+
+def test_lookahead_is_timed_beside_none() -> None:
+    found = measure("ours_lookahead", plan(tokens=20), Lookahead)
+    assert found.gain.median == pytest.approx(found.foreseen.median / found.plain.median)
+    assert found.elsewhere.median > 0
 
 
 def test_variants_of_a_prompt_begin_alike_with_bos_alone() -> None:

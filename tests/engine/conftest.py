@@ -14,6 +14,7 @@ from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.readout import Tap
 from neuroscope_jax.models.gemma2 import Gemma2, Gemma2Config
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
+from tests.random_params import random_params
 
 VOCAB, D_SAE, CONTEXT = 97, 64, 60
 
@@ -38,8 +39,7 @@ def model() -> Gemma2:
 
 @pytest.fixture(scope="session")
 def params(model: Gemma2) -> dict[str, Any]:
-    ids = jnp.zeros((1, 2), jnp.int32)
-    return model.init(jax.random.key(0), ids, ids, method="scores")["params"]
+    return random_params(model)
 
 
 @pytest.fixture(scope="session")
@@ -63,8 +63,10 @@ def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_engine(model, params, taps, small_buckets) -> Iterator[Callable[..., JaxEngine]]:
     made: list[JaxEngine] = []
 
-    def make(stop_ids: tuple[int, ...] = (), queue_size: int = 4, start: bool = True) -> JaxEngine:
-        engine = JaxEngine(model, params, taps, stop_ids, CONTEXT, queue_size)
+    def make(
+        stop_ids: tuple[int, ...] = (), queue_size: int = 4, start: bool = True, lookahead: bool = False
+    ) -> JaxEngine:
+        engine = JaxEngine(model, params, taps, stop_ids, CONTEXT, queue_size, lookahead)
         made.append(engine)
         if start:
             engine.start()

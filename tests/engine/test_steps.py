@@ -15,6 +15,7 @@ from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.models.gemma2 import Gemma2
 from neuroscope_jax.native import kernels
 from tests.engine.conftest import CONFIG, D_SAE
+from tests.random_params import random_params
 
 SAMPLING = Sampling.of(SamplingOptions(temperature=0), [1])
 
@@ -97,7 +98,7 @@ def test_the_cache_is_not_copied(dtype):
     """Its entries are written where it lies; all temporaries together are smaller than one layer's keys."""
     model = Gemma2(CONFIG, dtype)
     ids = jnp.zeros((1, 2), jnp.int32)
-    params = model.init(jax.random.key(0), ids, ids, method="scores")["params"]
+    params = random_params(model)
     empty = steps.empty_cache(model, 4096)
     arguments = (model, params, (), empty, ids, jnp.int32(0), jnp.int32(2), SAMPLING)
     state, _ = steps.prefill_step(*arguments)

@@ -12,6 +12,7 @@ from neuroscope_jax.models.gemma2 import Gemma2
 from neuroscope_jax.quantization.compare import ROWS, compare_features, compare_step
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from tests.models.conftest import TINY
+from tests.random_params import random_params
 
 TOP_K, LAYER, FEATURES = 4, 0, 40
 
@@ -28,8 +29,7 @@ def test_overlap_by_hand() -> None:
 def made_up() -> tuple[Gemma2, dict[str, Any], dict[str, Any], SparseAutoencoder]:
     """A model, other weights near its own, and an SAE of which a good part is active."""
     model = Gemma2(dataclasses.replace(TINY, vocab_size=50))
-    ids = jnp.zeros((1, 1), jnp.int32)
-    plain = model.init(jax.random.key(0), ids, ids, method="scores")["params"]
+    plain = random_params(model)
     other = jax.tree.map(lambda leaf: leaf + 0.02 * jax.random.normal(jax.random.key(1), leaf.shape), plain)
     rows = jax.random.normal(jax.random.key(2), (FEATURES, TINY.hidden_size))
     return model, plain, other, SparseAutoencoder(rows, jnp.zeros(FEATURES), jnp.full(FEATURES, 0.5), jnp.float32(1))
@@ -51,12 +51,15 @@ def test_sums_equal_numpys() -> None:
     counts = np.arange(2 * ROWS) % 5 != 0
     found = compare_step(model, plain, other, sae, ids, jnp.array(counts), LAYER, TOP_K)
 
-    def run(params: Any) -> tuple[np.ndarray, np.ndarray]:
+    @jax.jit
+    def forward(params: Any) -> tuple[jax.Array, jax.Array]:
         given, positions = {"params": params}, jnp.arange(2 * ROWS)[None]
         _, sown = model.apply(given, ids, positions, mutable=["intermediates"])
         residual = sown["intermediates"][f"layers_{LAYER}"]["resid_post"][0][0]
-        scores = model.apply(given, ids, positions, method="scores")[0]
-        return np.asarray(residual, np.float64)[counts], np.asarray(scores, np.float64)[counts]
+        return residual, model.apply(given, ids, positions, method="scores")[0]
+
+    def run(params: Any) -> list[np.ndarray]:
+        return [np.asarray(found, np.float64)[counts] for found in forward(params)]
 
     (residual, scores), (residual_q, scores_q) = run(plain), run(other)
     logp, logq = (s - np.log(np.exp(s).sum(-1, keepdims=True)) for s in (scores, scores_q))
