@@ -6,7 +6,7 @@ import sys
 
 from neuroscope_jax import cli
 from neuroscope_jax.config import NeuroscopeConfig
-from neuroscope_jax.native import compiler
+from neuroscope_jax.native import library
 from server import app
 from server.ports import Ports, bind_ports
 from server.state import ServerState
@@ -32,7 +32,7 @@ def start(config: NeuroscopeConfig) -> None:
 
 def _load(config: NeuroscopeConfig) -> ServerState:
     if config.platform in ("auto", "cpu"):
-        compiler.begin(compiler.KERNELS)  # beside the imports of JAX, which leave the other cores idle
+        library.begin(library.KERNELS)  # beside the imports of JAX, which leave the other cores idle
     from neuroscope_jax import platforms
 
     device = platforms.choose(config.platform)

@@ -19,29 +19,12 @@
 
 #include "crew.h"
 #include "dots.h"
+#include "kernels.h"
 
 namespace neuroscope {
 
-constexpr int64_t kBlock = 64;
 static_assert(kBlock % kLanes == 0);
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-// T queries of N heads at positions `start`, start + 1, …; K heads of keys and values of size H in S slots.
-struct Shape {
-  int64_t T, N, H, S, K, start;
-  float scale, cap;  // no cap: 0
-  int64_t window;    // none: 0
-
-  int64_t rows() const { return T * N; }
-  int64_t together() const { return T * (N / K); }  // rows that share a head of keys
-  int64_t first(int64_t t) const { return window ? std::max<int64_t>(start + t - window + 1, 0) : 0; }
-  int64_t end(int64_t t) const { return start + t + 1; }
-  int64_t first_block() const { return first(0) / kBlock; }
-  int64_t blocks() const { return (end(T - 1) + kBlock - 1) / kBlock - first_block(); }
-  // Rows lie head of keys by head of keys: [K, T, N / K].
-  int64_t time_of(int64_t row) const { return row / (N / K) % T; }
-  int64_t at(int64_t row) const { return (time_of(row) * N + row / together() * (N / K) + row % (N / K)) * H; }
-};
 
 // What one block contributes; `sums` in the order of `place`.
 struct Part {
@@ -60,8 +43,8 @@ class Attention {
       : shape_(shape), wide_(widened(shape, query)), query_(wide_.data(), shape.rows(), shape.H), key_(key), value_(value),
         parts_(shape.blocks()) {}
 
-  void run(xla::ffi::ThreadPool& pool, float* out) {
-    Crew::run(pool, shape_.blocks(), [this](int64_t block) { look(block); });
+  void run(Threads& threads, float* out) {
+    Crew::run(threads, shape_.blocks(), [this](int64_t block) { look(block); });
     for (int64_t row = 0; row < shape_.rows(); ++row) merge(row, out + shape_.at(row));
   }
 
@@ -163,5 +146,10 @@ class Attention {
   const W *key_, *value_;
   std::vector<Part> parts_;
 };
+
+template <typename W>
+void attend(Threads& threads, const Shape& shape, const W* query, const W* key, const W* value, float* out) {
+  Attention<W>(shape, query, key, value).run(threads, out);
+}
 
 }  // namespace neuroscope

@@ -1,4 +1,4 @@
-// Work shared among XLA's own threads.
+// Work shared among threads.
 
 #pragma once
 
@@ -7,24 +7,31 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
 
-#include "xla/ffi/api/ffi.h"
-
 namespace neuroscope {
+
+// Threads that somebody else keeps: XLA's own, see exported.h.
+class Threads {
+ public:
+  virtual ~Threads() = default;
+  virtual int64_t count() const = 0;
+  virtual void schedule(std::function<void()> work) = 0;
+};
 
 // Tasks are handed out by a counter. The calling thread takes tasks as well and at the end waits only for those that
 // others have begun, so nothing waits for a thread that is not there. What a task throws, `run` throws when all are done.
 class Crew {
  public:
   template <typename Task>
-  static void run(xla::ffi::ThreadPool& pool, int64_t tasks, const Task& task) {
+  static void run(Threads& threads, int64_t tasks, const Task& task) {
     auto crew = std::make_shared<Crew>(tasks);
-    int64_t helpers = std::min<int64_t>(pool.num_threads(), tasks) - 1;
+    int64_t helpers = std::min<int64_t>(threads.count(), tasks) - 1;
     try {
-      for (int64_t i = 0; i < helpers; ++i) pool.Schedule([crew, &task] { crew->work(task); });
+      for (int64_t i = 0; i < helpers; ++i) threads.schedule([crew, &task] { crew->work(task); });
     } catch (const std::bad_alloc&) {  // with fewer helpers, then
     }
     crew->work(task);

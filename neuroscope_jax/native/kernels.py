@@ -5,7 +5,8 @@ import logging
 
 import jax
 
-from neuroscope_jax.native.compiler import KERNELS, QUANTIZED, Unavailable, begin
+from neuroscope_jax.native.compiler import Unavailable
+from neuroscope_jax.native.library import KERNELS, QUANTIZED, Sources, begin
 
 logger = logging.getLogger(__name__)
 
@@ -16,9 +17,9 @@ SCALED_PRODUCT = "neuroscope_scaled_product"
 TARGETS = {KERNELS: (PRODUCT, PRODUCT_WHERE, ATTENTION), QUANTIZED: (SCALED_PRODUCT,)}
 
 
-def available(source: str = KERNELS) -> bool:
-    """Whether there are a source's kernels for the platform in use, and a place for them in what is being computed."""
-    return jax.default_backend() == "cpu" and not partitioned() and _registered(source)
+def available(sources: Sources = KERNELS) -> bool:
+    """Whether there are a library's kernels for the platform in use, and a place for them in what is being computed."""
+    return jax.default_backend() == "cpu" and not partitioned() and _registered(sources)
 
 
 def partitioned() -> bool:
@@ -31,13 +32,13 @@ def partitioned() -> bool:
 
 
 @functools.cache
-def _registered(source: str) -> bool:
+def _registered(sources: Sources) -> bool:
     """Compile and register at the first question; says once why not."""
     try:
-        compiled = begin(source).result()
+        compiled = begin(sources).result()
     except Unavailable as reason:
         logger.info("no native kernels: %s; XLA's own products are used, which are slower for single tokens", reason)
         return False
-    for name in TARGETS[source]:
+    for name in TARGETS[sources]:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(compiled, name)), platform="cpu")
     return True

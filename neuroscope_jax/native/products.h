@@ -14,6 +14,7 @@
 
 #include "crew.h"
 #include "dots.h"
+#include "kernels.h"
 
 namespace neuroscope {
 
@@ -21,15 +22,15 @@ constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.
 template <typename X, typename W>
-void product(xla::ffi::ThreadPool& pool, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
-             const float* scales = nullptr) {
+void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
+             const float* scales) {
   if (rows == 0) return;
   using P = typename Multiplied<X, W>::type;
   const Rows<X, W> of_x(x, rows, in);
   int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce, group = (rows + groups - 1) / groups;
   int64_t fit = kTaskBytes / std::max<int64_t>(in * sizeof(W), 1);
   int64_t each = std::max<int64_t>(fit / kRowsAtOnce * kRowsAtOnce, kRowsAtOnce);
-  Crew::run(pool, (out + each - 1) / each, [&, each, group](int64_t task) {
+  Crew::run(threads, (out + each - 1) / each, [&, each, group](int64_t task) {
     int64_t o = task * each, count = std::min(out - o, each);
     for (int64_t r = 0; r < rows; r += group) {
       auto form = dots_of<W, P>(std::min(group, rows - r));
@@ -37,19 +38,6 @@ void product(xla::ffi::ThreadPool& pool, const X* x, const W* weight, int64_t ro
     }
     for (int64_t r = 0; scales && r < rows; ++r) {
       for (int64_t w = o; w < o + count; ++w) y[r * out + w] *= scales[w];
-    }
-  });
-}
-
-// The same sums for one row of x where `wanted`, 0 elsewhere; the weights there are not read.
-inline void product_where(xla::ffi::ThreadPool& pool, const float* x, const float* weight, const bool* wanted, int64_t in,
-                          int64_t out, float* y) {
-  const Rows<float, float> of_x(x, 1, in);
-  constexpr int64_t each = 256;
-  Crew::run(pool, (out + each - 1) / each, [&](int64_t task) {
-    for (int64_t o = task * each; o < std::min(out, (task + 1) * each); ++o) {
-      y[o] = 0.0f;
-      if (wanted[o]) dot<1, 1>(of_x.row(0), of_x.stride(), weight + o * in, in, in, y + o, out);
     }
   });
 }

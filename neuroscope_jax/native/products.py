@@ -6,7 +6,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int8
 
 from neuroscope_jax.native import kernels
-from neuroscope_jax.native.compiler import KERNELS, QUANTIZED
+from neuroscope_jax.native.library import KERNELS, QUANTIZED
 
 # By the dtypes of x and weight, the rows up to which the kernel is faster than XLA:CPU's own product, measured on
 # [9216, 2304] and [2304, 9216]: from here on XLA multiplies at nearly the processor's peak. For the mixed product it
@@ -22,8 +22,8 @@ MOST_ROWS = {
 
 def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     """Whether a product here should be used for so many rows of x and weights of a kind."""
-    source = QUANTIZED if weight == "int8" else KERNELS
-    return rows <= MOST_ROWS.get((jnp.dtype(x_dtype).name, weight), 0) and kernels.available(source)
+    sources = QUANTIZED if weight == "int8" else KERNELS
+    return rows <= MOST_ROWS.get((jnp.dtype(x_dtype).name, weight), 0) and kernels.available(sources)
 
 
 def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array, "m o"]:

@@ -3,36 +3,28 @@
 #include <cstdint>
 
 #include "exported.h"
-#include "products.h"
-#include "xla/ffi/api/ffi.h"
+#include "kernels.h"
 
-namespace ffi = xla::ffi;
+namespace neuroscope {
 
 namespace {
 
-using namespace neuroscope;
-
-ffi::Error scaled_product_impl(ffi::ThreadPool pool, ffi::BufferR2<ffi::F32> x, ffi::BufferR2<ffi::S8> weight,
-                               ffi::BufferR1<ffi::F32> scales, ffi::ResultBufferR2<ffi::F32> y) {
-  auto of_x = x.dimensions(), of_weight = weight.dimensions();
-  if (of_x[1] != of_weight[1] || scales.dimensions()[0] != of_weight[0])
-    return ffi::Error::InvalidArgument("expected x [rows, in], weight [out, in] and scales [out]");
-  auto* values = reinterpret_cast<const Int8*>(weight.typed_data());
+ffi::Error scaled_product_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
+                                 ffi::Dictionary) {
+  if (args.size() != 3 || rets.size() != 1) return ffi::Error::InvalidArgument("expected x, weight and scales");
+  Array x(args, 0), weight(args, 1), scales(args, 2), y(rets, 0);
+  if (x.rank() != 2 || weight.rank() != 2 || !x.is(ffi::F32, {x[0], weight[1]}) ||
+      !weight.is(ffi::S8, {weight[0], weight[1]}) || !scales.is(ffi::F32, {weight[0]}) ||
+      !y.is(ffi::F32, {x[0], weight[0]}))
+    return ffi::Error::InvalidArgument("expected float32 x [rows, in], int8 weight [out, in], float32 scales [out]");
+  XlaThreads threads(pool);
   return done([&] {
-    product(pool, x.typed_data(), values, of_x[0], of_x[1], of_weight[0], y->typed_data(), scales.typed_data());
+    product(threads, x.data<const float>(), weight.data<const Int8>(), x[0], x[1], weight[0], y.data<float>(),
+            scales.data<const float>());
   });
 }
 
 }  // namespace
+}  // namespace neuroscope
 
-EXPORTED neuroscope_scaled_product(XLA_FFI_CallFrame* frame) {
-  static auto* handler = ffi::Ffi::Bind()
-                             .Ctx<ffi::ThreadPool>()
-                             .Arg<ffi::BufferR2<ffi::F32>>()
-                             .Arg<ffi::BufferR2<ffi::S8>>()
-                             .Arg<ffi::BufferR1<ffi::F32>>()
-                             .Ret<ffi::BufferR2<ffi::F32>>()
-                             .To(scaled_product_impl)
-                             .release();
-  return handler->Call(frame);
-}
+EXPORTED(neuroscope_scaled_product, neuroscope::scaled_product_kernel)

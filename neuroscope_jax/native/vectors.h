@@ -13,8 +13,9 @@
 #include <arm_neon.h>
 #endif
 
-namespace neuroscope {
+#include "kernels.h"
 
+namespace neuroscope {
 
 #if defined(__AVX512F__)
 constexpr int kLanes = 16, kRegisters = 32;
@@ -33,13 +34,6 @@ struct Vector {
 using Floats = Vector<kLanes>::type;
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Integers __attribute__((vector_size(4 * kLanes)));
-
-struct BFloat16 {
-  uint16_t bits;
-};
-struct Int8 {
-  int8_t value;
-};
 
 template <int kCount = kLanes>
 float sum(typename Vector<kCount>::type v) {

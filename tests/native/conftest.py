@@ -8,5 +8,5 @@ from neuroscope_jax.native import kernels
 @pytest.fixture
 def native() -> None:
     """Kernels, or a skip."""
-    if not all(kernels.available(source) for source in kernels.TARGETS):
+    if not all(kernels.available(sources) for sources in kernels.TARGETS):
         pytest.skip("NO NATIVE KERNELS on this machine: their numerics are not tested")

@@ -7,8 +7,8 @@ from pathlib import Path
 import jax
 import pytest
 
-from neuroscope_jax.native import compiler
-from neuroscope_jax.native.compiler import KERNELS
+from neuroscope_jax.native import compiler, library
+from neuroscope_jax.native.library import KERNELS
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_source_that_does_not_compile_leaves_nothing_behind(sources: Path) -> None:
-    (sources / KERNELS).write_text("this is no C++")
+    (sources / KERNELS[1]).write_text("this is no C++")
     with pytest.raises(compiler.Unavailable, match="error"):
-        compiler.library(KERNELS)
+        library.library(KERNELS)
     assert not list((sources / "__pycache__").iterdir())
 
 
@@ -33,16 +33,16 @@ def test_read_only_source_folder(monkeypatch: pytest.MonkeyPatch, sources: Path)
     """The cache folder takes the library where the package's own folder cannot be written."""
     monkeypatch.setenv("NEUROSCOPE_CACHE", str(sources / "cache"))
     (sources / "__pycache__").write_text("a file where the folder would be")
-    assert compiler.library(KERNELS).neuroscope_product
+    assert library.library(KERNELS).neuroscope_product
     assert [path.suffix for path in (sources / "cache" / "native").iterdir()] == [".so"]
 
 
 @pytest.mark.usefixtures("native")
 def test_a_library_cut_short_is_made_anew(sources: Path) -> None:
-    made = sources / "__pycache__" / compiler._name(KERNELS, compiler._compiler())
+    made = sources / "__pycache__" / library._name(KERNELS, compiler.compiler())
     made.parent.mkdir()
     made.write_bytes(b"\x7fELF")
-    assert compiler.library(KERNELS).neuroscope_product
+    assert library.library(KERNELS).neuroscope_product
     assert made.stat().st_size > 1000
 
 
@@ -55,15 +55,15 @@ def test_what_is_begun_ahead_is_made_once(monkeypatch: pytest.MonkeyPatch) -> No
     """Whoever asks later waits for it, and is told the same."""
     asked: list[str] = []
 
-    def library(source: str) -> ctypes.CDLL:
-        asked.append(source)
+    def fails(sources: library.Sources) -> ctypes.CDLL:
+        asked.append(sources[0])
         raise compiler.Unavailable("nowhere")
 
-    monkeypatch.setattr(compiler, "library", library)
-    compiler.begin.cache_clear()
-    first, second = compiler.begin(KERNELS), compiler.begin(KERNELS)
+    monkeypatch.setattr(library, "library", fails)
+    library.begin.cache_clear()
+    first, second = library.begin(KERNELS), library.begin(KERNELS)
     for future in (first, second):
         with pytest.raises(compiler.Unavailable, match="nowhere"):
             future.result()
-    compiler.begin.cache_clear()
-    assert asked == [KERNELS]
+    library.begin.cache_clear()
+    assert asked == [KERNELS[0]]

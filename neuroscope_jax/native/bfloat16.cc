@@ -1,0 +1,13 @@
+// The kernels of bfloat16 weights and caches.
+
+#include "attention.h"
+#include "products.h"
+
+namespace neuroscope {
+
+template void product(Threads&, const float*, const BFloat16*, int64_t, int64_t, int64_t, float*, const float*);
+template void product(Threads&, const BFloat16*, const BFloat16*, int64_t, int64_t, int64_t, float*,
+                      const float*);
+template void attend(Threads&, const Shape&, const BFloat16*, const BFloat16*, const BFloat16*, float*);
+
+}  // namespace neuroscope
