@@ -10,7 +10,8 @@ from importlib.metadata import distribution, version
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
-FLAGS = ("-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-w")
+FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-w")
+CALLING, COMPUTING = "-O1", "-O3"  # sources that XLA calls, which take longest to compile, and those that do the work
 PATIENCE = 120.0  # seconds; some 5 are usual
 
 
@@ -30,15 +31,22 @@ def compiler() -> str:
 def outcome_of(sources: Sequence[str], compiler: str) -> list[str]:
     """Everything that decides what comes of compiling; a folder may be seen from machines that differ."""
     texts = [path.read_bytes().hex() for path in (*(SOURCES / s for s in sources), *sorted(SOURCES.glob("*.h")))]
-    return [*texts, compiler, _headers(), version("jaxlib"), *FLAGS, *_processor()]
+    return [*texts, compiler, _headers(), version("jaxlib"), *FLAGS, CALLING, COMPUTING, *_processor()]
 
 
 def build(sources: Sequence[str], compiler: str, library: Path) -> None:
-    """Compile sources side by side and link them to a library, beside which objects are left. Raises Unavailable."""
-    objects = [library.parent / f"{source}.o" for source in sources]
-    compile_one = [compiler, *FLAGS, _native(), "-isystem", _headers(), "-c"]
-    _run([[*compile_one, str(SOURCES / s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)])
-    _run([[compiler, "-shared", *map(str, objects), "-o", str(library)]])
+    """Compile sources side by side and link them to a library, beside which objects are left. Raises Unavailable.
+
+    The first source is the one that XLA calls.
+    """
+    objects, commands = [], []
+    for source in sources:
+        objects.append(str(library.parent / f"{source}.o"))
+        level = CALLING if source == sources[0] else COMPUTING
+        options = [*FLAGS, level, _native(), "-isystem", _headers()]
+        commands.append([compiler, *options, "-c", str(SOURCES / source), "-o", objects[-1]])
+    _run(commands)
+    _run([[compiler, "-shared", *objects, "-o", str(library)]])
 
 
 def _run(commands: Sequence[Sequence[str]]) -> None:

@@ -23,7 +23,7 @@ from neuroscope_jax.native.compiler import Unavailable
 logger = logging.getLogger(__name__)
 
 SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
-Sources = tuple[str, ...]  # of a library; the first names it
+Sources = tuple[str, ...]  # of a library; the first names it and is the one that XLA calls
 KERNELS: Sources = ("kernels.cc", "float32.cc", "bfloat16.cc")
 QUANTIZED: Sources = ("quantized.cc", "int8.cc")
 
