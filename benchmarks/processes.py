@@ -15,8 +15,8 @@ Result = TypeVar("Result")
 PlanType = TypeVar("PlanType", bound=msgspec.Struct)
 
 ROOT = Path(__file__).parent.parent
-# They make a BLAS library choose another kernel than the machine's own.
-LEFT_OUT = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+# The first two make a BLAS library choose another kernel than the machine's own; the last makes a cold start warm.
+LEFT_OUT = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "JAX_COMPILATION_CACHE_DIR")
 
 
 class MeasurementFailed(Exception):

@@ -4,6 +4,7 @@ import importlib.util
 import logging
 import os
 import tempfile
+from pathlib import Path
 from typing import Literal
 
 import jax
@@ -83,8 +84,10 @@ def describe(device: jax.Device, count: int = 1) -> str:
 
 
 def use_compile_cache() -> None:
-    """Keep compiled programs under the cache folder, so that the next start need not compile them again."""
-    folder = cache_folder() / "xla"
+    """Keep compiled programs, so that the next start need not compile them again: under the cache folder, or where
+    JAX's own variable says.
+    """
+    folder = Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or cache_folder() / "xla")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -2,11 +2,24 @@
 
 import logging
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before anything imports JAX
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One compile cache for all processes of a run: many of them compile the same programs."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the processes that run the tests inherit it
+        folder = os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="neuroscope-tests-")
+        os.environ |= {
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -104,14 +104,20 @@ def test_unwritable_cache_folder_is_warned_of_and_lived_without(
     machine = Machine(monkeypatch, ("cpu",), installed=())
     (tmp_path / "file").touch()
     monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path / "file"))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     platforms.choose("cpu")
     assert "jax_compilation_cache_dir" not in machine.options
     assert [r.levelname for r in caplog.records] == ["WARNING"]
 
 
-def test_compiled_code_is_kept_in_the_cache_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variables", "kept"), [({}, "ours/xla"), ({"JAX_COMPILATION_CACHE_DIR": "theirs"}, "theirs")], ids=["", "JAX's"]
+)
+def test_compiled_code_is_kept(tmp_path: Path, variables: dict[str, str], kept: str) -> None:
     """In a process of its own: JAX takes these options once."""
     program = "from neuroscope_jax import platforms; import jax; platforms.choose('cpu'); jax.jit(lambda x: x + 1)(1.0)"
-    environment = os.environ | {"NEUROSCOPE_CACHE": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=120)
-    assert any((tmp_path / "xla").iterdir())
+    ours = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    environment = ours | {"NEUROSCOPE_CACHE": str(tmp_path / "ours"), "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, env=environment | variables, cwd=tmp_path, check=True, timeout=120)
+    assert any((tmp_path / kept).iterdir())

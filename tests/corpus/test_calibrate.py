@@ -20,7 +20,7 @@ from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import DEMO_FOLDER
 
 COMMAND = [sys.executable, "-m", "neuroscope_jax", "calibrate"]
-SAMPLES = "400"
+SAMPLES = "160"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -65,7 +65,7 @@ def assert_same(stats: Path, other: Path) -> None:
     assert rows == expected_rows
     for name in ("mean_activation", "activation_variance", "max_activation"):
         pairs = [(a, b) for a, b in zip(found.pop(name), expected.pop(name), strict=True) if b is not None]
-        assert len(pairs) > 1500
+        assert len(pairs) > 1000
         np.testing.assert_allclose(*np.array(pairs).T, rtol=1e-5, atol=1e-7)
     assert found == expected
 
@@ -73,7 +73,7 @@ def assert_same(stats: Path, other: Path) -> None:
 def test_a_run_writes_statistics_examples_and_windows_of_one_run(unbroken: tuple[Path, str]) -> None:
     stats, printed = unbroken
     found, examples, windows, _ = results(stats)
-    assert found["tokens"] > 10_000
+    assert found["tokens"] > 4_000
     assert found["provenance"]["samples"] == len(windows) == int(SAMPLES)
     for path in (stats.with_name(f"demo_{name}.parquet") for name in ("examples", "windows", "passages")):
         about = json.loads(pq.read_schema(path).metadata[b"neuroscope"])
