@@ -7,9 +7,7 @@ beginning is computed once. The engine thread alone uses this.
 import dataclasses
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
-
+from neuroscope_jax.engine.chunks import CHUNK_BUCKETS
 from neuroscope_jax.models.cache import KVCache
 
 LEAST = 16  # tokens in common from which a kept cache is worth taking up
@@ -44,14 +42,14 @@ class KeptCaches:
         """
         found = max(self._kept, key=lambda kept: common(kept.ids, ids), default=None)
         count = 0 if found is None else min(common(found.ids, ids), len(ids) - 1)
-        if found is None or count < LEAST:
+        if found is None or count < LEAST or not found.cache.remembers(count, _written(found)):
             return None
         self._kept.remove(found)
         wanted = min(slots, found.cache.length)
         if 2 * count >= len(found.ids) or not self._fits(found.cache.nbytes_of(found.cache.length + wanted)):
             return found.cache, count
         self._kept.append(found)
-        return jax.tree.map(lambda leaf: jnp.copy(leaf[:, :wanted]), found.cache), count
+        return found.cache.beginning(wanted), count
 
     def make_room(self, nbytes: int) -> None:
         """Let go of the oldest until so many bytes more are within the budget, or nothing is left."""
@@ -64,6 +62,11 @@ class KeptCaches:
 
     def _fits(self, nbytes: int) -> bool:
         return sum(kept.cache.nbytes for kept in self._kept) + nbytes <= self._budget
+
+
+def _written(kept: Kept) -> int:
+    """Up to where its slots may have been written: padding and proposals lie behind the ids."""
+    return min(len(kept.ids) + CHUNK_BUCKETS[-1], kept.cache.length)
 
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:

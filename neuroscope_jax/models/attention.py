@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from neuroscope_jax.models.cache import held
 from neuroscope_jax.models.layers import precision_of, soft_cap
 from neuroscope_jax.native import attention as native
 
@@ -13,7 +14,7 @@ MASKED = -2.3819763e38  # lowest bfloat16-safe score; a row is never masked whol
 
 
 def causal_mask(queries: Int[Array, "B T"], keys: Int[Array, "B S"], window: int | None) -> Bool[Array, "B T S"]:
-    """Which key positions a query position may look at: j <= i, and j > i - window in a local layer.
+    """Which key positions a query position may look at: 0 <= j <= i, and j > i - window in a local layer.
 
         window None          window 2
         j: 0 1 2 3           j: 0 1 2 3
@@ -22,10 +23,10 @@ def causal_mask(queries: Int[Array, "B T"], keys: Int[Array, "B S"], window: int
     i=2    x x x .       i=2    . x x .
     i=3    x x x x       i=3    . . x x
 
-    Slots not yet written and right padding lie at j > i, so the same rule hides them.
+    Right padding lies at j > i and slots not yet written at j < 0, so the same rule hides them.
     """
     i, j = queries[:, :, None], keys[:, None, :]
-    allowed = j <= i
+    allowed = (j >= 0) & (j <= i)
     return allowed if window is None else allowed & (j > i - window)
 
 
@@ -34,13 +35,13 @@ class View(NamedTuple):
 
     mask: Bool[Array, "B T S"]
     window: int | None
-    start: Int[Array, ""] | None  # where the keys are a cache: the slot of the first query, the others follow it
+    start: Int[Array, ""] | None  # where the keys are a cache: the position of the first query, the others follow it
 
     @classmethod
-    def of_cache(cls, positions: Int[Array, "B T"], length: int, window: int | None) -> "View":
-        """Queries at consecutive positions, the same in every row, over `length` slots; slot s holds position s."""
-        slots = jnp.broadcast_to(jnp.arange(length), (positions.shape[0], length))
-        return cls(causal_mask(positions, slots, window), window, positions[0, 0])
+    def of_cache(cls, positions: Int[Array, "B T"], size: int, window: int | None) -> "View":
+        """Queries at consecutive positions, the same in every row, which are the last written to a layer's slots."""
+        keys = jnp.broadcast_to(held(positions[0, -1], size), (positions.shape[0], size))
+        return cls(causal_mask(positions, keys, window), window, positions[0, 0])
 
     @classmethod
     def of_each_other(cls, positions: Int[Array, "B T"], window: int | None) -> "View":

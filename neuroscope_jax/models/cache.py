@@ -1,53 +1,110 @@
-"""The key/value cache: an explicit pytree that the steps donate, never hidden module state."""
+"""The key/value cache: an explicit pytree that the steps donate, never hidden module state.
+
+Slot s of a layer holds position s. A local layer of a long cache has fewer slots, and they are used over and over: slot
+s holds the last position p that was written with p % slots == s.
+
+    6 slots, positions 0 … 8 written      slot      0 1 2 3 4 5
+                                          position  6 7 8 3 4 5
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from neuroscope_jax.models.sharding import by_heads
 from neuroscope_jax.pytree import PyTree
 
+# Slots of a local layer beyond its window. They take what is written ahead of the text: the padding of a chunk, ids
+# that were proposed in vain. And a text may be taken up again so far before its end.
+MARGIN = 512
+MULTIPLE = 64  # of local slots, as the native kernel takes that many together
+
 
 class KVCache(PyTree):
-    """Keys and values of every layer; slot s holds position s."""
+    """Keys and values of every layer, for texts of up to `length` positions."""
 
-    keys: tuple[Float[Array, "B S K H"], ...]
-    values: tuple[Float[Array, "B S K H"], ...]
+    keys: tuple[Float[Array, "B _ K H"], ...]
+    values: tuple[Float[Array, "B _ K H"], ...]
+    windows: tuple[int | None, ...] = struct.field(pytree_node=False)  # of each layer; None sees everything
+    length: int = struct.field(pytree_node=False)
 
-    @property
-    def length(self) -> int:
-        """S, the number of slots."""
-        return self.keys[0].shape[1]
+    @classmethod
+    def empty(
+        cls, windows: Sequence[int | None], batch: int, length: int, kv_heads: int, head_dim: int, dtype: DTypeLike
+    ) -> "KVCache":
+        """A zeroed cache for `length` positions."""
+
+        def zeros(window: int | None) -> Float[Array, "B S K H"]:
+            return by_heads(jnp.zeros((batch, slots_of(window, length), kv_heads, head_dim), dtype))
+
+        # One buffer a leaf: a donated buffer may stand in the pytree only once.
+        return cls(tuple(map(zeros, windows)), tuple(map(zeros, windows)), tuple(windows), length)
 
     @property
     def nbytes(self) -> int:
         """Of all layers; also where the leaves are shapes only."""
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
+        return self.nbytes_of(self.length)
 
     def nbytes_of(self, length: int) -> int:
-        """Of the same layers with `length` slots."""
-        return self.nbytes // self.length * length
+        """Of the same layers for `length` positions."""
 
-    @classmethod
-    def empty(cls, layers: int, batch: int, length: int, kv_heads: int, head_dim: int, dtype: DTypeLike) -> "KVCache":
-        """A zeroed cache of `length` slots."""
-        shape = (batch, length, kv_heads, head_dim)
-        # One buffer a leaf: a donated buffer may stand in the pytree only once.
-        return cls(
-            keys=tuple(by_heads(jnp.zeros(shape, dtype)) for _ in range(layers)),
-            values=tuple(by_heads(jnp.zeros(shape, dtype)) for _ in range(layers)),
-        )
+        def of_layers(layers: tuple[Any, ...]) -> int:
+            pairs = zip(layers, self.windows, strict=True)
+            return sum(x.size // x.shape[1] * slots_of(window, length) * x.dtype.itemsize for x, window in pairs)
+
+        return of_layers(self.keys) + of_layers(self.values)
 
     def grown(self, length: int) -> "KVCache":
-        """The same entries in a cache of `length` slots."""
-        pad = ((0, 0), (0, length - self.length), (0, 0), (0, 0))
-        grown: KVCache = jax.tree.map(lambda x: by_heads(jnp.pad(x, pad)), self)
-        return grown
+        """The same entries in a cache for `length` positions."""
+        return self._of(length, lambda x, size: jnp.pad(x, ((0, 0), (0, size - x.shape[1]), (0, 0), (0, 0))))
+
+    def beginning(self, length: int) -> "KVCache":
+        """A copy of the entries of the first `length` positions, as far as they are still there."""
+        return self._of(length, lambda x, size: jnp.copy(x[:, :size]))
+
+    def remembers(self, count: int, written: int) -> bool:
+        """Whether a text of which positions up to `written` were written can go on at `count` instead: whether all that
+        is seen from there is still in its slot.
+        """
+        first_seen = [0 if window is None else max(0, count - window + 1) for window in self.windows]
+        sizes = [slots_of(window, self.length) for window in self.windows]
+        return all(written - size <= first for first, size in zip(first_seen, sizes, strict=True))
+
+    def _of(self, length: int, change: Callable[[Array, int], Array]) -> "KVCache":
+        """The same layers for `length` positions; `change` makes an array have so many slots."""
+
+        def changed(layers: tuple[Array, ...]) -> tuple[Array, ...]:
+            pairs = zip(layers, self.windows, strict=True)
+            return tuple(by_heads(change(x, slots_of(window, length))) for x, window in pairs)
+
+        return KVCache(changed(self.keys), changed(self.values), self.windows, length)
+
+
+def slots_of(window: int | None, length: int) -> int:
+    """Of a layer with such a window, in a cache for `length` positions."""
+    return length if window is None else min(length, -(-(window + MARGIN) // MULTIPLE) * MULTIPLE)
+
+
+def held(last: Int[Array, ""], size: int) -> Int[Array, " S"]:
+    """The position that each of `size` slots holds once `last` is written; below 0 where there is none yet."""
+    return last - (last - jnp.arange(size)) % size
 
 
 def write(
-    slots: Float[Array, "B S K H"], new: Float[Array, "B T K H"], start: Int[Array, ""]
+    old: Float[Array, "B S K H"], new: Float[Array, "B T K H"], start: Int[Array, ""], window: int | None
 ) -> Float[Array, "B S K H"]:
-    """Put T new entries at slots start … start+T-1, all of which must exist: past the end XLA would shift them back."""
-    return by_heads(jax.lax.dynamic_update_slice(slots, new.astype(slots.dtype), (0, start, 0, 0)))
+    """Put T new entries of a layer into the slots of positions start … start+T-1, all below the cache's length.
+
+    Past the last slot XLA would shift them back; only where slots are used over and over can they reach beyond it.
+    """
+    size, new = old.shape[1], new.astype(old.dtype)
+    if new.shape[1] > 1 and window is not None and size == slots_of(window, sys.maxsize):
+        at = (start + jnp.arange(new.shape[1])) % size
+        return by_heads(old.at[:, at].set(new, unique_indices=True, mode="promise_in_bounds"))
+    return by_heads(jax.lax.dynamic_update_slice(old, new, (0, start % size, 0, 0)))

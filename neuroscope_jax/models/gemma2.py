@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.attention import View, attend
-from neuroscope_jax.models.cache import KVCache, write
+from neuroscope_jax.models.cache import KVCache, slots_of, write
 from neuroscope_jax.models.layers import Embedding, Linear, RMSNorm, rotary, soft_cap
 
 TANH_GELU = "gelu_pytorch_tanh"
@@ -63,7 +63,7 @@ class Gemma2Config:
             raise UserError(f"config.json: hidden_activation is {activation!r}; Gemma 2 uses {TANH_GELU!r}")
         if asked := [f"{name} {found[name]!r}" for name in OTHERWISE if not _usual(found.get(name))]:
             raise UserError(f"config.json: asks for {', '.join(asked)}, which Gemma 2 has not as it was released")
-        kinds = ["sliding_attention" if read.is_local(i) else "full_attention" for i in range(read.num_hidden_layers)]
+        kinds = ["full_attention" if window is None else "sliding_attention" for window in read.windows]
         if (found.get("layer_types") or kinds) != kinds:
             raise UserError("config.json: layer_types are not Gemma 2's, sliding and full attention in turns")
         return read
@@ -79,9 +79,10 @@ class Gemma2Config:
                 f"{self.head_dim}; the first must be a multiple of the second, the size even"
             )
 
-    def is_local(self, layer: int) -> bool:
-        """Even layers see a sliding window, odd layers everything."""
-        return layer % 2 == 0
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """How far back each layer sees: even ones a sliding window, odd ones everything."""
+        return tuple(None if layer % 2 else self.sliding_window for layer in range(self.num_hidden_layers))
 
 
 def _usual(value: Any) -> bool:
@@ -115,7 +116,8 @@ class Attention(nn.Module):
             key = rotary(project("k_proj", c.num_key_value_heads), positions, c.rope_theta)
             value = project("v_proj", c.num_key_value_heads)
         if slots is not None:
-            key, value = (write(old, new, positions[0, 0]) for old, new in zip(slots, (key, value), strict=True))
+            start, (old_key, old_value) = positions[0, 0], slots
+            key, value = write(old_key, key, start, view.window), write(old_value, value, start, view.window)
         with jax.named_scope("attend"):
             mixed = attend(query, key, value, view, c.query_pre_attn_scalar**-0.5, c.attn_logit_softcapping)
         out = Linear(c.hidden_size, self.dtype, name="o_proj")(mixed.reshape(*x.shape[:2], -1))
@@ -189,17 +191,17 @@ class Gemma2(nn.Module):
         def view(window: int | None) -> View:
             if cache is None:
                 return View.of_each_other(positions, window)
-            return View.of_cache(positions, cache.length, window)
+            return View.of_cache(positions, slots_of(window, cache.length), window)
 
-        views = {True: view(self.config.sliding_window), False: view(None)}
+        views = {window: view(window) for window in self.config.windows}
         x, slots = self.embed_tokens(ids), []
         for i, block in enumerate(self.layers):
             mine = None if cache is None else (cache.keys[i], cache.values[i])
-            x, written = block(x, positions, views[self.config.is_local(i)], mine)
+            x, written = block(x, positions, views[self.config.windows[i]], mine)
             slots.append(written)
         if cache is None:
             return x, None
-        return x, KVCache(keys=tuple(k for k, _ in slots), values=tuple(v for _, v in slots))
+        return x, cache.replace(keys=tuple(k for k, _ in slots), values=tuple(v for _, v in slots))
 
     def logits(self, x: Float[Array, "B T D"]) -> Float[Array, "B T V"]:
         """Final norm, tied unembedding and soft-cap; float32 whatever the dtype."""
@@ -217,6 +219,6 @@ class Gemma2(nn.Module):
         return self.logits(self(ids, positions)[0])
 
     def empty_cache(self, batch: int, length: int) -> KVCache:
-        """A cache of `length` slots for this model."""
+        """A cache for `length` positions of this model."""
         c = self.config
-        return KVCache.empty(c.num_hidden_layers, batch, length, c.num_key_value_heads, c.head_dim, self.dtype)
+        return KVCache.empty(c.windows, batch, length, c.num_key_value_heads, c.head_dim, self.dtype)

@@ -8,7 +8,7 @@
 //
 //   M = max m        result = Σ e^(m − M) · a  /  Σ e^(m − M) · l
 //
-// Blocks begin at multiples of kBlock, so a query's result is the same sum whatever else is asked at the same time.
+// Blocks begin at multiples of kBlock and lie in slots side by side, so a query's result is the same sum whatever else is asked at the same time.
 
 #pragma once
 
@@ -73,7 +73,7 @@ class Attention {
   }
 
   void scores(int64_t head, int64_t begin, int64_t count, float* out) const {
-    const W* keys = key_ + (begin * shape_.K + head) * shape_.H;
+    const W* keys = key_ + (begin % shape_.S * shape_.K + head) * shape_.H;
     for (int64_t r = 0; r < shape_.together(); r += kRowsAtOnce) {
       int64_t row = head * shape_.together() + r;
       auto form = dots_of<W, float>(std::min<int64_t>(shape_.together() - r, kRowsAtOnce));
@@ -99,7 +99,7 @@ class Attention {
   }
 
   void mix(int64_t head, int64_t begin, int64_t count, const float* weights, float* sums) const {
-    const W* values = value_ + (begin * shape_.K + head) * shape_.H;
+    const W* values = value_ + (begin % shape_.S * shape_.K + head) * shape_.H;
     int64_t row = head * shape_.together(), last = row + shape_.together();
     for (; row + 2 <= last; row += 2) mix_rows<2>(values, count, weights + row * kBlock, sums + row * query_.stride());
     if (row < last) mix_rows<1>(values, count, weights + row * kBlock, sums + row * query_.stride());

@@ -65,7 +65,7 @@ ffi::Error attention_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::
     return ffi::Error::InvalidArgument("expected query [1, T, N, H], key and value [1, S, K, H], N a multiple of K, of a type");
   Shape shape{query[1], query[2], query[3], key[1], key[2], *start.data<const int32_t>(), *scale, *cap, *window};
   if (shape.T == 0) return ffi::Error::Success();
-  if (shape.start < 0 || shape.end(shape.T - 1) > shape.S)
+  if (!shape.fits())
     return ffi::Error::InvalidArgument("the cache has no slot for a query's position");
   if (type == ffi::F32) return attention_of<float>(pool, shape, query, key, value, out);
   if (type == ffi::BF16) return attention_of<BFloat16>(pool, shape, query, key, value, out);

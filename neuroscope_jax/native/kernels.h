@@ -28,7 +28,8 @@ void product_where(Threads& threads, const float* x, const float* weight, const 
 
 constexpr int64_t kBlock = 64;  // slots that attention takes together
 
-// T queries of N heads at positions `start`, start + 1, …; K heads of keys and values of size H in S slots.
+// T queries of N heads at positions `start`, start + 1, …; K heads of keys and values of size H in S slots. Position p is
+// in slot p % S: with a window, slots may be fewer than positions.
 struct Shape {
   int64_t T, N, H, S, K, start;
   float scale, cap;  // no cap: 0
@@ -38,6 +39,10 @@ struct Shape {
   int64_t together() const { return T * (N / K); }  // rows that share a head of keys
   int64_t first(int64_t t) const { return window ? std::max<int64_t>(start + t - window + 1, 0) : 0; }
   int64_t end(int64_t t) const { return start + t + 1; }
+  bool fits() const {
+    bool goes_round = window && S % kBlock == 0 && window + T <= S;
+    return start >= 0 && (end(T - 1) <= S || goes_round);
+  }
   int64_t first_block() const { return first(0) / kBlock; }
   int64_t blocks() const { return (end(T - 1) + kBlock - 1) / kBlock - first_block(); }
   // Rows lie head of keys by head of keys: [K, T, N / K].

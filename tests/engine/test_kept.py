@@ -12,7 +12,7 @@ BYTES = 2 * 8 * 2 * 4  # of `cache`
 
 def cache(mark: float = 0.0) -> KVCache:
     """One layer of eight slots."""
-    return KVCache(keys=(jnp.full((1, 8, 1, 2), mark),), values=(jnp.full((1, 8, 1, 2), mark),))
+    return KVCache((jnp.full((1, 8, 1, 2), mark),), (jnp.full((1, 8, 1, 2), mark),), windows=(None,), length=8)
 
 
 def mark_of(cache: KVCache) -> float:

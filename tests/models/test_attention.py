@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.models.attention import View, attend, causal_mask
-from neuroscope_jax.models.cache import KVCache, write
 
 
 @pytest.mark.parametrize("window", [None, 1, 2, 4, 100])
@@ -41,13 +40,3 @@ def test_attention_in_both_forms(length: int, kv_heads: int, cap: float | None) 
     mask[..., 0] = True
     found = attend(*(jnp.array(x, jnp.float32) for x in (q, k, v)), View(jnp.array(mask), None, None), 0.4, cap)
     np.testing.assert_allclose(found, oracle(q, k, v, mask, 0.4, cap), atol=2e-5)
-
-
-def test_cache_entries_go_where_they_belong_and_growing_keeps_them() -> None:
-    cache = KVCache.empty(layers=2, batch=1, length=4, kv_heads=1, head_dim=2, dtype=jnp.float32)
-    new = jnp.arange(4.0).reshape(1, 2, 1, 2) + 1
-    keys = write(cache.keys[1], new, jnp.array(1))
-    assert keys[0, :, 0].tolist() == [[0, 0], [1, 2], [3, 4], [0, 0]]
-    grown = cache.replace(keys=(cache.keys[0], keys)).grown(6)
-    assert grown.length == 6
-    assert grown.keys[1][0, :, 0].tolist() == [[0, 0], [1, 2], [3, 4], [0, 0], [0, 0], [0, 0]]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.models.attention import View, attend
+from neuroscope_jax.models.cache import held
 from neuroscope_jax.native import attention, kernels
 from neuroscope_jax.native.attention import MOST_QUERIES
 
@@ -100,6 +101,25 @@ def test_a_query_does_not_depend_on_its_neighbours_or_the_length_of_the_cache(wi
     for t in range(8):
         alone = attend_cached(q[t : t + 1], k[: 121 + t], v[: 121 + t], jnp.int32(120 + t), SCALE, 4.0, window)
         np.testing.assert_array_equal(together[t], alone[0])
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("start", [0, 60, 63, 64, 120, 126, 190, 292])
+def test_slots_that_are_used_over_and_over(start: int, dtype: jnp.dtype) -> None:
+    """The same as where every position has a slot of its own."""
+    queries, window, size = 3, 50, 128
+    q, k, v = operands(queries, 4, 2, 20, dtype)
+    expected = attend_cached(q, k, v, jnp.int32(start), SCALE, 2.0, window)
+    positions = held(jnp.int32(start + queries - 1), size)
+    found = attend_cached(q, k[positions], v[positions], jnp.int32(start), SCALE, 2.0, window)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("window", "size"), [(None, 128), (50, 100), (127, 128)])
+def test_slots_that_would_be_overwritten_are_refused(window: int | None, size: int) -> None:
+    q, k, v = operands(2, 2, 1, 8, jnp.float32)
+    with pytest.raises((ValueError, jax.errors.JaxRuntimeError), match="no slot"):
+        attend_cached(q, k[:size], v[:size], jnp.int32(size), SCALE, None, window).block_until_ready()
 
 
 def test_slots_that_may_not_be_seen_are_not_read() -> None:
