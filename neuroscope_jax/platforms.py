@@ -4,7 +4,6 @@ import importlib.util
 import logging
 import os
 import tempfile
-from pathlib import Path
 from typing import Literal
 
 import jax
@@ -87,15 +86,16 @@ def use_compile_cache() -> None:
     """Keep compiled programs, so that the next start need not compile them again: under the cache folder, or where
     JAX's own variable says.
     """
-    folder = Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or cache_folder() / "xla")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        logger.warning("compiled code is not kept: %s cannot be written: %s", folder, error.strerror)
-        return
-    _set("jax_compilation_cache_dir", str(folder))
+    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        folder = cache_folder() / "xla"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            logger.warning("compiled code is not kept: %s cannot be written: %s", folder, error.strerror)
+            return
+        _set("jax_compilation_cache_dir", str(folder))
     _set("jax_persistent_cache_min_compile_time_secs", 0.0)
     _set("jax_persistent_cache_min_entry_size_bytes", -1)
 

@@ -19,20 +19,17 @@ def one_ahead(sequence: TokenSequence, first: StepOutput, limit: int) -> Iterato
         yield _read(output)
 
 
-def looked_up(sequence: TokenSequence, first: StepOutput, limit: int) -> Iterator[StepOutput]:
-    """The same choices and maybe some beyond, several to a step where the text can be foreseen.
+def looked_up(sequence: TokenSequence, first: StepOutput) -> Iterator[StepOutput]:
+    """The same choices without end, several to a step where the text can be foreseen.
 
     Nothing is dispatched ahead, since what is proposed hangs on the choice before.
     """
-    lookup, given = Lookup(sequence.ids), 0
+    lookup = Lookup(sequence.ids)
     outputs = [_read(first)]
     while True:
         for output in outputs:
             lookup.append(int(output.choice.id))
             yield output
-        given += len(outputs)
-        if given >= limit:
-            return
         proposed = lookup.proposal() if sequence.has_room(1 + MOST_PROPOSED) else []
         if proposed:
             outputs = sequence.verify(proposed)

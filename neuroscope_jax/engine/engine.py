@@ -92,6 +92,7 @@ class JaxEngine:
     def _warm_up_lookahead(self, request: GenerationRequest) -> None:
         sequence = self._sequence(request)
         sequence.read(1, lambda: False)
+        sequence.step()  # which the warm-up may have done without
         if sequence.has_room(1 + MOST_PROPOSED):
             sequence.verify([0] * MOST_PROPOSED)
 
@@ -186,8 +187,8 @@ class JaxEngine:
         if first is None:
             return "cancelled"
         input_id = request.prompt_ids[-1]
-        follow = looked_up if self._lookahead else one_ahead
-        for index, output in zip(range(limit), follow(sequence, first, limit), strict=False):
+        outputs = looked_up(sequence, first) if self._lookahead else one_ahead(sequence, first, limit)
+        for index, output in zip(range(limit), outputs, strict=False):
             sequence.chose(int(output.choice.id))
             if self._gives_up(job):
                 return "cancelled"

@@ -7,7 +7,6 @@ beginning is computed once. The engine thread alone uses this.
 import dataclasses
 from collections.abc import Sequence
 
-from neuroscope_jax.engine.chunks import CHUNK_BUCKETS
 from neuroscope_jax.models.cache import KVCache
 
 LEAST = 16  # tokens in common from which a kept cache is worth taking up
@@ -16,10 +15,11 @@ BUDGET = 2 << 30  # bytes of the kept caches and the one in use; a single cache 
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """Slot s of `cache` holds ids[s]; what lies behind is of no meaning."""
+    """What `cache` holds of `ids` is at their positions; what lies behind is of no meaning."""
 
     ids: tuple[int, ...]
     cache: KVCache
+    forgotten: int  # see KVCache; all that was ever written counts
 
 
 class KeptCaches:
@@ -29,27 +29,29 @@ class KeptCaches:
         self._budget = budget
         self._kept: list[Kept] = []
 
-    def keep(self, ids: Sequence[int], cache: KVCache) -> None:
-        """Keep a cache whose first slots hold `ids`. The oldest make room for it."""
-        self.make_room(cache.nbytes)
-        self._kept.append(Kept(tuple(ids), cache))
+    def keep(self, kept: Kept) -> None:
+        """Keep a cache. The oldest make room for it."""
+        self.make_room(kept.cache.nbytes)
+        self._kept.append(kept)
 
-    def take(self, ids: Sequence[int], slots: int) -> tuple[KVCache, int] | None:
-        """The cache that has most of `ids` at its beginning, to be used up, and how many of them; None where few.
+    def take(self, ids: Sequence[int], length: int) -> Kept | None:
+        """The cache that has most of `ids` at its beginning, to be used up, with those; None where they are few.
 
-        At least one id is left to be fed in. Where the cache holds much else behind them, a copy of its first `slots`
-        is given away and it stays: a side question must not cost a chat its past. `slots` is more than there are ids.
+        At least one id is left to be fed in. Where the cache holds much else behind them, a copy of its first `length`
+        positions is given away and it stays: a side question must not cost a chat its past. `length` is more than
+        there are ids.
         """
         found = max(self._kept, key=lambda kept: common(kept.ids, ids), default=None)
         count = 0 if found is None else min(common(found.ids, ids), len(ids) - 1)
-        if found is None or count < LEAST or not found.cache.remembers(count, _written(found)):
+        if found is None or count < LEAST or not found.cache.remembers(count, found.forgotten):
             return None
         self._kept.remove(found)
-        wanted = min(slots, found.cache.length)
-        if 2 * count >= len(found.ids) or not self._fits(found.cache.nbytes_of(found.cache.length + wanted)):
-            return found.cache, count
+        beginning = dataclasses.replace(found, ids=found.ids[:count])
+        wanted = min(length, found.cache.length)
+        if 2 * count >= len(found.ids) or not self._fits(found.cache.nbytes + found.cache.nbytes_of(wanted)):
+            return beginning
         self._kept.append(found)
-        return found.cache.beginning(wanted), count
+        return dataclasses.replace(beginning, cache=found.cache.beginning(wanted))
 
     def make_room(self, nbytes: int) -> None:
         """Let go of the oldest until so many bytes more are within the budget, or nothing is left."""
@@ -62,11 +64,6 @@ class KeptCaches:
 
     def _fits(self, nbytes: int) -> bool:
         return sum(kept.cache.nbytes for kept in self._kept) + nbytes <= self._budget
-
-
-def _written(kept: Kept) -> int:
-    """Up to where its slots may have been written: padding and proposals lie behind the ids."""
-    return min(len(kept.ids) + CHUNK_BUCKETS[-1], kept.cache.length)
 
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:

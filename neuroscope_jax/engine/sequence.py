@@ -10,7 +10,7 @@ from jaxtyping import Array, Int
 
 from neuroscope_jax.engine import steps
 from neuroscope_jax.engine.chunks import CACHE_BUCKETS, Chunk, bucket, chunks
-from neuroscope_jax.engine.kept import KeptCaches
+from neuroscope_jax.engine.kept import Kept, KeptCaches
 from neuroscope_jax.engine.sampling import Sampling
 from neuroscope_jax.features.readout import Tap
 from neuroscope_jax.models.cache import KVCache
@@ -37,22 +37,25 @@ class TokenSequence:
         self.ids = list(prompt_ids)  # all that was chosen included
         self._state: steps.DecodeState | None = None
         self._held = 0  # ids that the cache holds, once everything dispatched is done
+        self._forgotten = 0  # see KVCache
 
     def read(self, room: int, gives_up: Callable[[], bool]) -> steps.StepOutput | None:
         """Read the prompt and dispatch the choice of token 0, in a cache with room for an answer of `room` tokens.
 
         None if, between two chunks, `gives_up` says so.
         """
-        cache, self._held = self._cache(self._slots(len(self.ids) + min(room, ROOM_FOR_ANSWER)))
+        cache, self._held = self._cache(self._length(len(self.ids) + min(room, ROOM_FOR_ANSWER)))
         *before, last = chunks(self._held, len(self.ids), cache.length)
         p = self._programs
         for chunk in before:
+            self._writes(cache, chunk.begin + chunk.size)
             cache = steps.extend_step(p.model, p.params, cache, self._padded(chunk), jnp.int32(chunk.begin))
             self._held = chunk.end
             jax.block_until_ready(cache)
             if gives_up():
-                self._kept.keep(self.ids[: self._held], cache)
+                self._keep(cache)
                 return None
+        self._writes(cache, last.begin + last.size)
         length, self._held = jnp.int32(last.end - last.begin), last.end
         return self._dispatched(
             steps.prefill_step(
@@ -86,35 +89,43 @@ class TokenSequence:
     def keep(self) -> None:
         """Give the cache to `kept`; nothing can follow."""
         if self._state is not None:
-            self._kept.keep(self.ids[: self._held], self._state.cache)
+            self._keep(self._state.cache)
             self._state = None
 
-    def _with_slots(self, tokens: int) -> steps.DecodeState:
-        """The state, with a cache that has slots for so many more."""
-        assert self._state is not None, "read comes first"
-        if self._held + tokens <= self._state.cache.length:
-            return self._state
-        grown = self._grown(self._state.cache, self._slots(self._held + tokens))
-        replaced: steps.DecodeState = self._state.replace(cache=grown)
-        return replaced
+    def _keep(self, cache: KVCache) -> None:
+        self._kept.keep(Kept(tuple(self.ids[: self._held]), cache, self._forgotten))
 
-    def _slots(self, tokens: int) -> int:
+    def _writes(self, cache: KVCache, end: int) -> None:
+        """Note that the positions below `end` are about to be written."""
+        self._forgotten = max(self._forgotten, cache.forgotten(end))
+
+    def _with_slots(self, tokens: int) -> steps.DecodeState:
+        """The state, with a cache that takes so many more, which are about to be written."""
+        assert self._state is not None, "read comes first"
+        if self._held + tokens > self._state.cache.length:
+            grown = self._grown(self._state.cache, self._length(self._held + tokens))
+            self._state = self._state.replace(cache=grown)
+        self._writes(self._state.cache, self._held + tokens)
+        return self._state
+
+    def _length(self, tokens: int) -> int:
         """Of a cache for so many."""
         return min(bucket(tokens, CACHE_BUCKETS), self._programs.context_length)
 
-    def _cache(self, slots: int) -> tuple[KVCache, int]:
-        """A cache of at least so many slots, and how many of the prompt's ids it holds already."""
-        taken = self._kept.take(self.ids, slots)
+    def _cache(self, length: int) -> tuple[KVCache, int]:
+        """A cache for at least so many positions, and how many of the prompt's ids it holds already."""
+        taken = self._kept.take(self.ids, length)
         if taken is None:
             model = self._programs.model
-            self._kept.make_room(steps.empty_cache.eval_shape(model, slots).nbytes)
-            return steps.empty_cache(model, slots), 0
-        cache, held = taken
-        return (cache if cache.length >= slots else self._grown(cache, slots)), held
+            self._kept.make_room(steps.empty_cache.eval_shape(model, length).nbytes)
+            return steps.empty_cache(model, length), 0
+        self._forgotten = taken.forgotten
+        cache = taken.cache
+        return (cache if cache.length >= length else self._grown(cache, length)), len(taken.ids)
 
-    def _grown(self, cache: KVCache, slots: int) -> KVCache:
-        self._kept.make_room(cache.nbytes_of(slots))
-        grown: KVCache = steps.grow_cache(cache, slots)
+    def _grown(self, cache: KVCache, length: int) -> KVCache:
+        self._kept.make_room(cache.nbytes_of(length))
+        grown: KVCache = steps.grow_cache(cache, length)
         return grown
 
     def _padded(self, chunk: Chunk) -> Int[Array, "1 T"]:

@@ -149,14 +149,14 @@ def score_step(model: nn.Module, params: Params, ids: Int[Array, "1 T"]) -> Scor
 
 @functools.partial(jax.jit, static_argnames=("model", "length"))
 def empty_cache(model: nn.Module, length: int) -> KVCache:
-    """A cache of `length` slots for one sequence."""
+    """A cache for `length` positions of one sequence."""
     cache: KVCache = model.empty_cache(1, length)
     return cache
 
 
 @functools.partial(jax.jit, static_argnames=("length",))
 def grow_cache(cache: KVCache, length: int) -> KVCache:
-    """The same entries in a cache of `length` slots."""
+    """The same entries in a cache for `length` positions."""
     return cache.grown(length)
 
 

@@ -68,13 +68,13 @@ class KVCache(PyTree):
         """A copy of the entries of the first `length` positions, as far as they are still there."""
         return self._of(length, lambda x, size: jnp.copy(x[:, :size]))
 
-    def remembers(self, count: int, written: int) -> bool:
-        """Whether a text of which positions up to `written` were written can go on at `count` instead: whether all that
-        is seen from there is still in its slot.
-        """
-        first_seen = [0 if window is None else max(0, count - window + 1) for window in self.windows]
-        sizes = [slots_of(window, self.length) for window in self.windows]
-        return all(written - size <= first for first, size in zip(first_seen, sizes, strict=True))
+    def forgotten(self, written: int) -> int:
+        """Once so many positions are written, those below this one have lost a slot to a later one."""
+        return max(0, *(written - layer.shape[1] for layer in self.keys))
+
+    def remembers(self, count: int, forgotten: int) -> bool:
+        """Whether a text can go on at position `count`: whether all that is seen from there is still in its slot."""
+        return all(window is None or forgotten <= max(0, count - window + 1) for window in self.windows)
 
     def _of(self, length: int, change: Callable[[Array, int], Array]) -> "KVCache":
         """The same layers for `length` positions; `change` makes an array have so many slots."""

@@ -193,7 +193,7 @@ class Gemma2(nn.Module):
                 return View.of_each_other(positions, window)
             return View.of_cache(positions, slots_of(window, cache.length), window)
 
-        views = {window: view(window) for window in self.config.windows}
+        views = {window: view(window) for window in dict.fromkeys(self.config.windows)}
         x, slots = self.embed_tokens(ids), []
         for i, block in enumerate(self.layers):
             mine = None if cache is None else (cache.keys[i], cache.values[i])

@@ -1,8 +1,12 @@
 """The C++ compiler of this machine, and what it makes of the sources beside this file."""
 
+import atexit
+import contextlib
+import functools
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sysconfig
 from collections.abc import Sequence
@@ -50,8 +54,10 @@ def build(sources: Sequence[str], compiler: str, library: Path) -> None:
 
 
 def _run(commands: Sequence[Sequence[str]]) -> None:
-    """All at the same time."""
+    """All at the same time; none of them outlives this, or the program."""
     running: list[subprocess.Popen[str]] = []
+    stop = functools.partial(_stop, running)
+    atexit.register(stop)
     try:
         for command in commands:
             running.append(_started(command))
@@ -60,14 +66,24 @@ def _run(commands: Sequence[Sequence[str]]) -> None:
     except (subprocess.TimeoutExpired, PermissionError) as error:
         raise Unavailable(f"{commands[0][0]} did not finish: {error}") from error
     finally:
-        for process in running:
-            process.kill()
-            process.communicate()
+        stop()
+        atexit.unregister(stop)
 
 
 def _started(command: Sequence[str]) -> subprocess.Popen[str]:
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
-    return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=pipe, text=True)
+    return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=pipe, text=True, start_new_session=True)
+
+
+def _stop(running: list[subprocess.Popen[str]]) -> None:
+    """With what they have started themselves, which does the work."""
+    for process in running:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
 
 
 def _check(process: subprocess.Popen[str], stderr: str) -> None:

@@ -69,7 +69,8 @@ class XlaThreads : public Threads {
 
 // Does the work of a kernel; where memory runs out that is an error of the computation, as in XLA's own operations, and
 // not the end of the process.
-inline ffi::Error done(const std::function<void()>& work) {
+template <typename Work>
+ffi::Error done(const Work& work) {
   try {
     work();
     return ffi::Error::Success();

@@ -10,7 +10,9 @@ import functools
 import hashlib
 import logging
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -23,6 +25,7 @@ from neuroscope_jax.native.compiler import Unavailable
 logger = logging.getLogger(__name__)
 
 SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
+SCRATCH = "compiling-"
 Sources = tuple[str, ...]  # of a library; the first names it and is the one that XLA calls
 KERNELS: Sources = ("kernels.cc", "float32.cc", "bfloat16.cc")
 QUANTIZED: Sources = ("quantized.cc", "int8.cc")
@@ -73,7 +76,8 @@ def _compiled(sources: Sources, found: str, name: str) -> Path:
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder, prefix="kernels-") as scratch:
+            _sweep(folder)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
                 made = Path(scratch) / name
                 compiler.build(sources, found, made)
                 ctypes.CDLL(str(made))  # one that cannot be loaded here is not kept
@@ -81,6 +85,13 @@ def _compiled(sources: Sources, found: str, name: str) -> Path:
         except OSError:  # the next folder may be writable
             continue
     raise Unavailable("no folder for the compiled library can be written")
+
+
+def _sweep(folder: Path) -> None:
+    """Take away what compilations that were cut short have left."""
+    for left in folder.glob(f"{SCRATCH}*"):
+        if time.time() - left.stat().st_mtime > 2 * compiler.PATIENCE:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _load(path: Path) -> ctypes.CDLL:

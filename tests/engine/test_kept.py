@@ -1,10 +1,12 @@
 """Which kept cache a request gets, and what makes room."""
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 import pytest
 
 from neuroscope_jax.engine import kept
-from neuroscope_jax.engine.kept import KeptCaches, common
+from neuroscope_jax.engine.kept import Kept, KeptCaches, common
 from neuroscope_jax.models.cache import KVCache
 
 BYTES = 2 * 8 * 2 * 4  # of `cache`
@@ -12,7 +14,21 @@ BYTES = 2 * 8 * 2 * 4  # of `cache`
 
 def cache(mark: float = 0.0) -> KVCache:
     """One layer of eight slots."""
-    return KVCache((jnp.full((1, 8, 1, 2), mark),), (jnp.full((1, 8, 1, 2), mark),), windows=(None,), length=8)
+    keys, values = (jnp.full((1, 8, 1, 2), mark, jnp.float32) for _ in range(2))
+    return KVCache((keys,), (values,), windows=(None,), length=8)
+
+
+def keep(caches: KeptCaches, ids: Sequence[int], cache: KVCache) -> None:
+    caches.keep(Kept(tuple(ids), cache, forgotten=0))
+
+
+def take(caches: KeptCaches, ids: Sequence[int], length: int) -> tuple[KVCache, int] | None:
+    """The cache, and how many ids it holds."""
+    taken = caches.take(ids, length)
+    if taken is None:
+        return None
+    assert list(taken.ids) == list(ids[: len(taken.ids)])
+    return taken.cache, len(taken.ids)
 
 
 def mark_of(cache: KVCache) -> float:
@@ -33,59 +49,59 @@ def test_common(a: tuple[int, ...], b: tuple[int, ...], expected: int) -> None:
 
 
 def test_the_longest_beginning_is_taken_and_used_up(caches: KeptCaches) -> None:
-    caches.keep([1, 2, 3, 4], cache(1))
-    caches.keep([1, 2, 3, 4, 5, 6], cache(2))
-    caches.keep([9, 2, 3, 4, 5, 6], cache(3))
-    taken, count = caches.take([1, 2, 3, 4, 5, 6, 7, 8], 8)
+    keep(caches, [1, 2, 3, 4], cache(1))
+    keep(caches, [1, 2, 3, 4, 5, 6], cache(2))
+    keep(caches, [9, 2, 3, 4, 5, 6], cache(3))
+    taken, count = take(caches, [1, 2, 3, 4, 5, 6, 7, 8], 8)
     assert (mark_of(taken), count) == (2, 6)
-    taken, count = caches.take([1, 2, 3, 4, 5, 6, 7, 8], 8)
+    taken, count = take(caches, [1, 2, 3, 4, 5, 6, 7, 8], 8)
     assert (mark_of(taken), count) == (1, 4)
-    assert caches.take([1, 2, 3, 4, 5, 6, 7, 8], 8) is None
+    assert take(caches, [1, 2, 3, 4, 5, 6, 7, 8], 8) is None
 
 
 def test_the_last_id_is_always_fed_in(caches: KeptCaches) -> None:
     """The choice of token 0 comes from it."""
-    caches.keep([1, 2, 3, 4, 5], cache())
-    assert caches.take([1, 2, 3, 4, 5], 8)[1] == 4
+    keep(caches, [1, 2, 3, 4, 5], cache())
+    assert take(caches, [1, 2, 3, 4, 5], 8)[1] == 4
 
 
 def test_little_in_common_is_not_worth_it(caches: KeptCaches) -> None:
-    caches.keep([1, 2, 7, 7], cache())
-    assert caches.take([1, 2, 3, 4], 8) is None
-    assert caches.take([1, 2, 7], 8) is None, "only two could be reused"
-    assert caches.take([1, 2, 7, 7], 8) is not None
+    keep(caches, [1, 2, 7, 7], cache())
+    assert take(caches, [1, 2, 3, 4], 8) is None
+    assert take(caches, [1, 2, 7], 8) is None, "only two could be reused"
+    assert take(caches, [1, 2, 7, 7], 8) is not None
 
 
 def test_a_side_question_leaves_the_chat_its_cache(caches: KeptCaches) -> None:
     chat = [1, 2, 3, 4, 5, 6, 7, 8]
     original = cache(5)
-    caches.keep(chat, original)
-    copy, count = caches.take([1, 2, 3, 30, 31], 6)
+    keep(caches, chat, original)
+    copy, count = take(caches, [1, 2, 3, 30, 31], 6)
     assert (mark_of(copy), count) == (5, 3)
     assert copy.length == 6
     assert copy.keys[0].unsafe_buffer_pointer() != original.keys[0].unsafe_buffer_pointer()
-    taken, count = caches.take([*chat, 9], 8)
+    taken, count = take(caches, [*chat, 9], 8)
     assert (taken is original, count) == (True, 8)
 
 
 def test_no_copy_beyond_the_budget(caches: KeptCaches) -> None:
     small = KeptCaches(budget=BYTES)
-    small.keep([1, 2, 3, 4, 5, 6, 7, 8], cache())
-    assert small.take([1, 2, 3, 30], 8)[1] == 3
-    assert small.take([1, 2, 3, 4, 5, 6, 7, 8], 8) is None
+    keep(small, [1, 2, 3, 4, 5, 6, 7, 8], cache())
+    assert take(small, [1, 2, 3, 30], 8)[1] == 3
+    assert take(small, [1, 2, 3, 4, 5, 6, 7, 8], 8) is None
 
 
 def test_the_oldest_make_room(caches: KeptCaches) -> None:
     for first in range(3):
-        caches.keep([first, 2, 3, 4], cache(first))
+        keep(caches, [first, 2, 3, 4], cache(first))
     caches.make_room(BYTES)
-    assert caches.take([0, 2, 3, 4], 8) is None
-    assert mark_of(caches.take([1, 2, 3, 4], 8)[0]) == 1
+    assert take(caches, [0, 2, 3, 4], 8) is None
+    assert mark_of(take(caches, [1, 2, 3, 4], 8)[0]) == 1
 
 
 def test_one_cache_may_exceed_the_budget() -> None:
     tight = KeptCaches(budget=1)
-    tight.keep(range(20), cache(1))
-    tight.keep(range(20), cache(2))
-    assert mark_of(tight.take(range(20), 8)[0]) == 2
-    assert tight.take(range(20), 8) is None
+    keep(tight, range(20), cache(1))
+    keep(tight, range(20), cache(2))
+    assert mark_of(take(tight, range(20), 8)[0]) == 2
+    assert take(tight, range(20), 8) is None

@@ -19,7 +19,7 @@ from neuroscope_jax.native import kernels
 from tests.models.conftest import write_tokenizer
 from tests.models.gemma_2_9b import GEMMA_2_9B
 
-COUNTS, SPLIT = (1, 8), (8,)  # 2 devices: test_the_9b_in_halves_moves_activations_only
+COUNTS, SPLIT = (1, 2, 8), (2, 8)
 D_SAE = 1036  # in halves, not in eighths
 CONFIG = Gemma2Config(
     vocab_size=368,

@@ -21,7 +21,6 @@ SLOTS = 64  # of a local layer where they are few; its window is 8
 def engines(params, taps, monkeypatch):
     """One that keeps everything and one that does not, and both with lookahead."""
     monkeypatch.setattr(chunks, "CHUNK_BUCKETS", (8, 16))
-    monkeypatch.setattr(kept, "CHUNK_BUCKETS", (8, 16))
     monkeypatch.setattr(sequence, "CACHE_BUCKETS", (40, 120))
     monkeypatch.setattr(kept, "LEAST", 2)
     made = []
@@ -52,15 +51,27 @@ def test_the_same_answer(engines, length, lookahead):
 
 def test_the_turns_of_a_chat_and_side_questions(engines):
     """Past the local slots: what is taken up again, cut back, or too far gone."""
-    whole, few = engines(10_000), engines(50)
+    whole, asked = engines(10_000), []
     text = prompt(50)
     for turn in range(5):
-        answer = run(few, text, 5)
-        assert_same(answer, run(whole, text, 5))
+        asked.append((text, 5, run(whole, text, 5)))
         for back in (1, 3, 20, len(text) - 30):
             cut = [*text[: len(text) - back], *prompt(2, turn)]
-            assert_same(run(few, cut, 4), run(whole, cut, 4))
-        text = [*text, *answer.ids, *prompt(12, turn + 1)]
+            asked.append((cut, 4, run(whole, cut, 4)))
+        text = [*text, *asked[5 * turn][2].ids, *prompt(12, turn + 1)]
+    few = engines(50)
+    for ids, limit, expected in asked:
+        assert_same(run(few, ids, limit), expected)
+
+
+def test_a_text_cut_back_again_and_again(engines):
+    """Each time by less than the margin, and in the end by more: what was written first is still what counts."""
+    whole, text = engines(10_000), prompt(190)
+    lengths = range(190, 90, -7)
+    expected = [run(whole, text[:length], 1) for length in lengths]
+    few = engines(50)
+    for length, answer in zip(lengths, expected, strict=True):
+        assert_same(run(few, text[:length], 1), answer)
 
 
 @pytest.mark.parametrize(("count", "taken"), [(150, True), (60, False)])

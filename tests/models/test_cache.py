@@ -64,12 +64,12 @@ def test_slots_hold_what_is_said_of_them(written: int, step: int) -> None:
 def test_what_is_remembered(count: int, written: int, expected: bool) -> None:
     """Held against the slots themselves: all that a query at `count` sees is there."""
     cache = filled(200, written, 1)
-    assert cache.remembers(count, written) is expected
+    assert cache.remembers(count, cache.forgotten(written)) is expected
     local = cache.keys[0][0, :, 0, 0]
     seen = range(max(0, count - WINDOW + 1), count)
     there = all(local[position % SIZE] == position for position in seen)
     assert there or not expected
-    assert cache.remembers(count, 64)
+    assert cache.forgotten(64) == 0
 
 
 def test_growing_and_a_copy_of_the_beginning_keep_entries() -> None:

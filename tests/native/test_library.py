@@ -1,10 +1,12 @@
 """Compiling the kernels where that fails, where nothing can be written, and where what was kept is broken."""
 
 import ctypes
+import os
 import shutil
 from pathlib import Path
 
 import jax
+import psutil
 import pytest
 
 from neuroscope_jax.native import compiler, library
@@ -67,3 +69,33 @@ def test_what_is_begun_ahead_is_made_once(monkeypatch: pytest.MonkeyPatch) -> No
             future.result()
     library.begin.cache_clear()
     assert asked == [KERNELS[0]]
+
+
+def test_what_hangs_is_given_up_with_all_it_started(
+    monkeypatch: pytest.MonkeyPatch, sources: Path, tmp_path: Path
+) -> None:
+    """A compiler is a driver that starts others, which hold its pipes."""
+    driver, started = tmp_path / "driver", tmp_path / "started"
+    driver.write_text(f"#!/bin/sh\nsleep 60 &\necho $! >> {started}\nwait\n")
+    driver.chmod(0o755)
+    monkeypatch.setenv("CXX", str(driver))
+    monkeypatch.setattr(compiler, "PATIENCE", 0.5)
+    with pytest.raises(compiler.Unavailable, match="did not finish"):
+        library.library(KERNELS)
+    assert not list((sources / "__pycache__").iterdir())
+    pids = [int(pid) for pid in started.read_text().split()]
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=5)
+    assert pids
+    # Whoever has adopted it may not have looked after it yet.
+    assert all(process.status() == psutil.STATUS_ZOMBIE for process in alive)
+
+
+@pytest.mark.usefixtures("native")
+def test_what_was_cut_short_is_swept_away(sources: Path) -> None:
+    old, young = (sources / "__pycache__" / f"{library.SCRATCH}{age}" for age in ("old", "young"))
+    for folder in (old, young):
+        folder.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    library.library(KERNELS)
+    assert not old.exists()
+    assert young.exists()
