@@ -166,6 +166,7 @@ def test_a_named_pass_has_to_be_of_the_pair(demo: Demo, pair: setup.Pair, passes
     assert passes == []
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_asks_nothing_twice(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while it asks for labels and, gone on with, while it asks for scores."""
     words = ("generate", "--features", "0-29", "--score")
@@ -208,6 +209,7 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(demo: Demo, monkeypatch: py
     assert "failed: none" in out
 
 
+@pytest.mark.slow
 def test_from_nothing_to_labels_that_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Corpus pass, labels, scores and the server, each as its command."""
     cache = tmp_path / "cache"

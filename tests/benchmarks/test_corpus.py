@@ -69,6 +69,7 @@ def test_samples_are_whole_rows_behind_bos_and_always_the_same() -> None:
     assert np.array_equal(samples, corpus_pair(TINY.name, 5000).samples)
 
 
+@pytest.mark.slow
 def test_float32_is_measured_from_start_to_report(capsys, tmp_path) -> None:
     json = tmp_path / "report.json"
     main(["--shape", "tiny", "--only", "float32", "--tokens", "4096", "--repeats", "1", "--json", str(json)])

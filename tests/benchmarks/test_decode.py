@@ -80,6 +80,7 @@ def test_config_is_what_transformers_calls_gemma_2_2b() -> None:
     assert config["model_type"] == "gemma2"
 
 
+@pytest.mark.slow
 def test_a_program_is_measured_from_start_to_report(capsys, tmp_path: Path) -> None:
     json = tmp_path / "run.json"
     main(["--shape", "tiny", "--only", "int8", "--tokens", "4", "--repeats", "1", "--json", str(json)])

@@ -28,6 +28,7 @@ def quick_server(_clients):
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_few_seconds_of_load(tmp_path, capsys, monkeypatch):
     report = tmp_path / "run.json"
     monkeypatch.setattr(load, "_server", quick_server)

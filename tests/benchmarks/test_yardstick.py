@@ -241,6 +241,7 @@ def plan(**changed: Any) -> Plan:
     return msgspec.structs.replace(Plan(str(checkpoint(TINY)), TINY.name, "float32", "cpu", 4, 1), **changed)
 
 
+@pytest.mark.slow
 def test_the_first_token_is_timed_by_length_and_in_a_chat() -> None:
     found = measure("ours_first_token", plan(prompts=(8, 100)), FirstToken)
     assert list(found.seconds) == ["8", "100"]
@@ -250,6 +251,7 @@ def test_the_first_token_is_timed_by_length_and_in_a_chat() -> None:
     assert chat.ratio.median == pytest.approx(chat.turn_seconds.median / chat.fresh_seconds.median)
 
 
+@pytest.mark.slow
 def test_the_step_is_timed_where_the_context_is_fuller() -> None:
     found = measure("ours_growth", plan(), Growth)
     assert list(found.step_seconds) == list(found.peak_bytes) == [str(position) for position in TINY.positions]
@@ -257,6 +259,7 @@ def test_the_step_is_timed_where_the_context_is_fuller() -> None:
     assert found.peak_bytes["900"].most > 0
 
 
+@pytest.mark.slow
 def test_lookahead_is_timed_beside_none() -> None:
     found = measure("ours_lookahead", plan(tokens=20), Lookahead)
     assert found.gain.median == pytest.approx(found.foreseen.median / found.plain.median)

@@ -125,6 +125,7 @@ def test_contexts_are_those_of_the_corpus(unbroken: tuple[Path, str], environmen
     assert [(row["document"], row["sample"]) for row in passages] == sorted(cited)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_same_command_ends_with_the_same_result(
     calibrate: Run, environment: dict[str, str], unbroken: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -154,6 +155,7 @@ def _saved(folder: Path) -> list[str]:
     return sorted(p.name for p in state.iterdir() if p.name.isdigit()) if state.exists() else []
 
 
+@pytest.mark.slow
 def test_four_devices_find_the_same(calibrate: Run, unbroken: tuple[Path, str], tmp_path: Path) -> None:
     stats = tmp_path / "demo_stats.json"
     words = ("run", "--config", "demo", "--samples", SAMPLES, "--output", str(stats))
@@ -162,6 +164,7 @@ def test_four_devices_find_the_same(calibrate: Run, unbroken: tuple[Path, str], 
     assert_same(stats, unbroken[0])
 
 
+@pytest.mark.slow
 def test_two_processes_find_the_same(
     calibrate: Run, environment: dict[str, str], unbroken: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -191,6 +194,7 @@ def test_two_processes_find_the_same(
     assert "shards of hosts [1] of a pass by 2" in one.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_earlier_result(
     environment: dict[str, str], unbroken: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -213,6 +217,7 @@ def refused(done: subprocess.CompletedProcess[str], *told: str) -> None:
         assert words in done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_folder_of_another_pass_is_refused(calibrate: Run, environment: dict[str, str], tmp_path: Path) -> None:
     settings = tmp_path / "unfinished" / "settings.json"
     stats = tmp_path / "demo_stats.json"
@@ -253,6 +258,7 @@ def test_a_corpus_without_text_is_refused(calibrate: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("coordinator", ["nonsense", "127.0.0.1:99999", "no.such.host.invalid:80"])
+@pytest.mark.slow
 def test_a_coordinator_that_cannot_be_is_told(calibrate: Run, tmp_path: Path, coordinator: str) -> None:
     hosts = ("--distributed", "--coordinator", coordinator, "--processes", "2", "--process", "1")
     refused(calibrate("run", "--config", "demo", *hosts, "--output", str(tmp_path / "s.json")), coordinator)
@@ -269,6 +275,7 @@ def test_an_output_that_cannot_be_written_is_told_before_the_pass(calibrate: Run
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo_examples.parquet", "demo_stats.json"]
 
 
+@pytest.mark.slow
 def test_what_lies_in_a_run_folder_stays(calibrate: Run, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words = ("run", "--config", "demo", "--samples", "20", "--run-folder", str(folder))

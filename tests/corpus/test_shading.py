@@ -111,6 +111,7 @@ def test_only_shown_examples_have_it(shaded: Shading, finished: Files) -> None:
     assert shaded.of(stats["count"].index(0)) == {}
 
 
+@pytest.mark.slow
 def test_four_devices_find_the_same(finished: Files, shaded: Shading, files: Files) -> None:
     program = (
         "from pathlib import Path; from neuroscope_jax.config import load_preset; "

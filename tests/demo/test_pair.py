@@ -12,6 +12,8 @@ from neuroscope_jax.demo.measure import measure
 from neuroscope_jax.demo.residuals import LAYER, Residuals
 from neuroscope_jax.demo.train_sae import WIDTH
 
+pytestmark = pytest.mark.slow
+
 
 def test_at_most_sixteen_megabytes(pair: Path) -> None:
     assert sum(file.stat().st_size for file in pair.rglob("*") if file.is_file()) <= 16e6

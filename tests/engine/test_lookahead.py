@@ -58,6 +58,7 @@ def test_a_text_that_repeats_itself_takes_fewer_steps(make_engine, verified):
     assert sum(verified) > 2 * len(verified)
 
 
+@pytest.mark.slow
 def test_a_limit_within_a_step(make_engine):
     whole = run(make_engine(), prompt(5), 50).ids
     engine = make_engine(lookahead=True)

@@ -10,6 +10,8 @@ from neuroscope_jax.config import Quantization, load_preset
 from neuroscope_jax.engine.load import Loaded, load
 from tests.engine.collect import Collector, run
 
+pytestmark = pytest.mark.slow
+
 DEMO = load_preset("demo")
 QUESTIONS = {"What is the capital of France?": "Paris", "What is the capital of Japan?": "Tokyo"}
 

@@ -19,6 +19,8 @@ from neuroscope_jax.native import kernels
 from tests.models.conftest import write_tokenizer
 from tests.models.gemma_2_9b import GEMMA_2_9B
 
+pytestmark = pytest.mark.slow
+
 COUNTS, SPLIT = (1, 2, 8), (2, 8)
 D_SAE = 1036  # in halves, not in eighths
 CONFIG = Gemma2Config(

@@ -13,6 +13,8 @@ from tests.engine.collect import run
 from tests.engine.conftest import CONFIG
 from tests.engine.test_prefixes import assert_same, prompt
 
+pytestmark = pytest.mark.slow
+
 CONTEXT = 200
 SLOTS = 64  # of a local layer where they are few; its window is 8
 

@@ -11,6 +11,8 @@ from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.hub import model_folder
 from neuroscope_jax.quantization.report import PASSAGES, WINDOW, Report, _windows, as_text
 
+pytestmark = pytest.mark.slow
+
 
 def reported(capsys: pytest.CaptureFixture[str], *argv: str) -> Report:
     assert cli.run(["quantization", "report", "--config", "demo", "--json", *argv]) == 0
