@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +22,8 @@ from benchmarks.shapes import SHAPES
 from benchmarks.yardstick_results import FirstToken, Growth, Lookahead, Starts, Yardstick
 
 logger = logging.getLogger("benchmarks")
+
+Result = TypeVar("Result", Growth, Lookahead)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,19 +77,22 @@ def first_token(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
 
 def growth(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
     """The decode step and the memory as the context fills."""
-    dtype = orders.dtypes[0]
-    if dtype not in yardstick.growth:
-        with _noted(yardstick, f"growth: {dtype}"):
-            yardstick.growth[dtype] = measure("ours_growth", _of(orders, dtype), Growth)
-        yield
+    return _once(yardstick, orders, "growth", yardstick.growth, Growth)
 
 
 def lookahead(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
     """Several tokens to a step where the text can be foreseen."""
+    return _once(yardstick, orders, "lookahead", yardstick.lookahead, Lookahead)
+
+
+def _once(
+    yardstick: Yardstick, orders: Orders, section: str, found: dict[str, Result], result: type[Result]
+) -> Iterator[None]:
+    """A section that is one program, in the first dtype."""
     dtype = orders.dtypes[0]
-    if dtype not in yardstick.lookahead:
-        with _noted(yardstick, f"lookahead: {dtype}"):
-            yardstick.lookahead[dtype] = measure("ours_lookahead", _of(orders, dtype), Lookahead)
+    if dtype not in found:
+        with _noted(yardstick, f"{section}: {dtype}"):
+            found[dtype] = measure(f"ours_{section}", _of(orders, dtype), result)
         yield
 
 

@@ -21,7 +21,7 @@ from neuroscope_jax.models.sharding import by_heads
 from neuroscope_jax.pytree import PyTree
 
 # Slots of a local layer beyond its window. They take what is written ahead of the text: the padding of a chunk, ids
-# that were proposed in vain. And a text may be taken up again so far before its end.
+# that were proposed in vain. What that leaves is how far before its end a text may be taken up again.
 MARGIN = 512
 MULTIPLE = 64  # of local slots, as the native kernel takes that many together
 

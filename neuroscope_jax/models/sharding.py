@@ -96,7 +96,7 @@ def whole(x: Shaped[Array, "*any"]) -> Shaped[Array, "*any"]:
 
 
 def by_heads(slots: Float[Array, "B S K H"]) -> Float[Array, "B S K H"]:
-    """Mark, inside a jit: keys or values lie where their heads are."""
+    """Mark: keys or values lie where their heads are."""
     return _marked(slots, 2)
 
 

@@ -8,7 +8,8 @@
 //
 //   M = max m        result = Σ e^(m − M) · a  /  Σ e^(m − M) · l
 //
-// Blocks begin at multiples of kBlock and lie in slots side by side, so a query's result is the same sum whatever else is asked at the same time.
+// Blocks begin at multiples of kBlock and lie in slots side by side, so a query's result is the same sum whatever else is
+// asked at the same time.
 
 #pragma once
 

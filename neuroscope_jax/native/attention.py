@@ -28,9 +28,9 @@ def attend_cached(
 ) -> Float[Array, "1 T N H"]:
     """Causal attention of queries at positions start, start + 1, …; all of one dtype, computed and returned in float32.
 
-    Position j is in slot j % S; beyond S that takes a window well below S. Only slots that a query may see are read:
-    j <= i, and j > i - window where there is one. The leading axis is there because XLA copies the cache to take it
-    off.
+    Position j is in slot j % S; beyond S that takes S a multiple of 64 and at least window + T. Only slots that a query
+    may see are read: j <= i, and j > i - window where there is one. The leading axis is there because XLA copies the
+    cache to take it off.
     """
     call = jax.ffi.ffi_call(kernels.ATTENTION, jax.ShapeDtypeStruct(query.shape, jnp.float32))
     attributes = {"scale": np.float32(scale), "cap": np.float32(cap or 0), "window": np.int64(window or 0)}

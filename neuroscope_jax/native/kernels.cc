@@ -43,8 +43,8 @@ ffi::Error product_where_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, f
 }
 
 template <typename W>
-ffi::Error attention_of(ffi::ThreadPool& pool, const Shape& shape, const Array& query, const Array& key, const Array& value,
-                  const Array& out) {
+ffi::Error attention_of(ffi::ThreadPool& pool, const Shape& shape, const Array& query, const Array& key,
+                        const Array& value, const Array& out) {
   XlaThreads threads(pool);
   return done([&] {
     attend(threads, shape, query.data<const W>(), key.data<const W>(), value.data<const W>(), out.data<float>());
@@ -62,7 +62,8 @@ ffi::Error attention_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::
   if (query.rank() != 4 || key.rank() != 4 || query[0] != 1 || key[0] != 1 || query[3] != key[3] ||
       query[2] % key[2] != 0 || key.type() != type || !value.is(type, {1, key[1], key[2], key[3]}) ||
       !start.is(ffi::S32, {}) || !out.is(ffi::F32, {1, query[1], query[2], query[3]}))
-    return ffi::Error::InvalidArgument("expected query [1, T, N, H], key and value [1, S, K, H], N a multiple of K, of a type");
+    return ffi::Error::InvalidArgument(
+        "expected query [1, T, N, H], key and value [1, S, K, H], N a multiple of K, of a type");
   Shape shape{query[1], query[2], query[3], key[1], key[2], *start.data<const int32_t>(), *scale, *cap, *window};
   if (shape.T == 0) return ffi::Error::Success();
   if (!shape.fits())

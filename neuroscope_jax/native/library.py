@@ -90,8 +90,9 @@ def _compiled(sources: Sources, found: str, name: str) -> Path:
 def _sweep(folder: Path) -> None:
     """Take away what compilations that were cut short have left."""
     for left in folder.glob(f"{SCRATCH}*"):
-        if time.time() - left.stat().st_mtime > 2 * compiler.PATIENCE:
-            shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # its owner is done
+            if time.time() - left.stat().st_mtime > 2 * compiler.PATIENCE:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _load(path: Path) -> ctypes.CDLL:
