@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
     platforms.choose("cpu")  # only the processes that measure may hold an accelerator
     folder = str(checkpoint(SHAPES[options.shape]))
-    plan = Plan(folder, options.shape, options.dtype[0], options.platform, options.tokens, options.repeats)
+    plan = Plan(folder, options.shape, "float32", options.platform, options.tokens, options.repeats)
     try:
         yardstick = _begun(options, plan)
     except MeasurementFailed as error:
@@ -83,8 +83,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--dtype",
         type=some_of(dtypes),
-        default=["bfloat16", "float32"],
-        help="some of bfloat16,float32: all of them in decode, peers and corpus, the first in the other sections",
+        default=["bfloat16", "float32", "int8"],
+        help="some of "
+        + ",".join(dtypes)
+        + ": all of them in decode, peers and corpus, the first in the other sections",
     )
     parser.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
     parser.add_argument("--tokens", type=at_least(2), default=32, help="tokens in each answer")

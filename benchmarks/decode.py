@@ -59,7 +59,7 @@ def add(run: Run, plan: Plan, program: str) -> None:
     """Measure one of PROGRAMS, or note why it cannot be. Raises MeasurementFailed."""
     run.skipped.pop(program, None)
     if program in OURS:
-        run.ours[program] = _measure_ours(program, _plan_of(program, plan))
+        run.ours[program] = _measure_ours(program, plan_of(program, plan))
     elif reason := PEERS[program].missing(plan.platform):
         logger.warning("%s: SKIPPED, %s", program, reason)
         run.skipped[program] = reason
@@ -68,7 +68,8 @@ def add(run: Run, plan: Plan, program: str) -> None:
         run.peers[program] = PEERS[program].measured(plan)
 
 
-def _plan_of(program: str, plan: Plan) -> Plan:
+def plan_of(program: str, plan: Plan) -> Plan:
+    """The orders of one of OURS."""
     if program in QUANTIZED:
         dtype = "float32" if plan.platform == "cpu" else "bfloat16"
         return msgspec.structs.replace(plan, dtype=dtype, quantization=program)

@@ -1,5 +1,6 @@
 """Time to the first token of this project in one dtype, by prompt length and at the tenth turn of a chat."""
 
+from benchmarks.loop_lag import loop_lag
 from benchmarks.ours import ask
 from benchmarks.patience import first_tokens
 from benchmarks.processes import answer
@@ -13,15 +14,16 @@ TURNS = 10
 
 
 def measure(plan: Plan) -> FirstToken:
-    """Every length, then the chat."""
+    """Every length, the chat, then the longest prompt again beside an event loop."""
     started = start(plan)
     lengths = plan.prompts or SHAPES[plan.shape].first_token
     for length in lengths:
         ask(started.engine, prompt(plan.shape, length), 2)  # compiles the prefill of its length
     seconds = first_tokens(lambda ids: ask(started.engine, ids, 1).arrivals[0], plan, lengths)
     chat = _chat(started, plan)
+    lag = loop_lag(started.engine, prompt(plan.shape, max(lengths), 2 * plan.repeats + 3))
     started.engine.close()
-    return FirstToken(seconds, chat)
+    return FirstToken(seconds, chat, lag)
 
 
 def _chat(started: Started, plan: Plan) -> Chat:

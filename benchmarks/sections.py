@@ -39,13 +39,19 @@ Section = Callable[[Yardstick, Orders], Iterator[None]]
 
 def decode(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
     """Live decoding with features: this project, and PyTorch with a hook."""
-    return _serving(yardstick, orders, [name for dtype in orders.dtypes for name in (dtype, f"torch-{dtype}")])
+    return _serving(yardstick, orders, [name for dtype in orders.dtypes for name in (dtype, *_peers("torch", dtype))])
 
 
 def peers(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
     """Every other program that decodes."""
     plain = [name for name in PEERS if name.startswith("llama-")]
-    return _serving(yardstick, orders, [*(f"saklas-{dtype}" for dtype in orders.dtypes), *plain])
+    instrumented = [name for dtype in orders.dtypes for name in _peers("saklas", dtype)]
+    return _serving(yardstick, orders, [*instrumented, *plain])
+
+
+def _peers(program: str, dtype: str) -> list[str]:
+    """That program's column in one dtype, none where it has none."""
+    return [name for name in (f"{program}-{dtype}",) if name in PEERS]
 
 
 def _serving(yardstick: Yardstick, orders: Orders, programs: list[str]) -> Iterator[None]:
@@ -65,7 +71,7 @@ def first_token(yardstick: Yardstick, orders: Orders) -> Iterator[None]:
         with _noted(yardstick, f"first-token: {dtype}"):
             yardstick.first_token[dtype] = measure("ours_first_token", plan, FirstToken)
         yield
-    if (peer := f"torch-{dtype}") not in yardstick.first_token:
+    for peer in set(_peers("torch", dtype)) - yardstick.first_token.keys():
         with _noted(yardstick, f"first-token: {peer}") as note:
             if reason := PEERS[peer].missing(plan.platform):
                 yardstick.skipped[note] = reason
@@ -142,7 +148,7 @@ SECTIONS: dict[str, Section] = {
 
 
 def _of(orders: Orders, dtype: str) -> Plan:
-    return msgspec.structs.replace(orders.plan, dtype=dtype)
+    return decoding.plan_of(dtype, orders.plan)
 
 
 @contextlib.contextmanager

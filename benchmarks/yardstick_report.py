@@ -47,6 +47,9 @@ def _first_token_cells(found: FirstToken) -> Iterator[tuple[str, str]]:
         yield f"prompt of {int(length):,}", f"{spread(seconds, form='.3f')} s"
     if found.chat is not None:
         yield from _chat_cells(found.chat)
+    if (lag := found.lag) is not None:
+        what = f"event loop late while a prompt of {lag.prompt_tokens:,} is read: median / 99 % / most of {lag.wakes:,}"
+        yield what, " / ".join(f"{1e3 * seconds:.1f}" for seconds in (lag.median, lag.percentile_99, lag.most)) + " ms"
 
 
 def _chat_cells(chat: Chat) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ PREFILL = "512"
 SHARE_OF_TORCH_PREFILL = 0.9
 TENTH_TURN = 1.3
 WHOLE_CONTEXT = 1.05
+LOOP_LAG = 0.020  # seconds
 LOOKAHEAD_ELSEWHERE = 0.97  # 3 % are within what two equal runs differ by
 WARM_START = 5.0  # seconds
 TIMES_DELPHI = 2.0
@@ -73,6 +74,13 @@ class Figures:
         ratio = found.chat.ratio.median
         return f"{ratio:.2f} times", ratio <= TENTH_TURN
 
+    def loop_lag(self) -> Found | None:
+        """The latest that an event loop woke while the longest prompt was read."""
+        found = self.yardstick.first_token.get(DTYPE)
+        if found is None or found.lag is None:
+            return None
+        return f"{1e3 * found.lag.most:.1f} ms", found.lag.most < LOOP_LAG
+
     def whole_context(self) -> Found | None:
         """The step at the same position in a short context."""
         if (found := self.yardstick.growth.get(DTYPE)) is None:
@@ -129,6 +137,7 @@ REQUIREMENTS: tuple[tuple[str, Callable[[Figures], Found | None]], ...] = (
     (f"bfloat16: the tap costs at most one read of its encoder and {TAP_BESIDE_ITS_BYTES:.0%}", Figures.tap),
     (f"bfloat16: prefill of {PREFILL} at least {SHARE_OF_TORCH_PREFILL} times PyTorch's speed", Figures.prefill),
     (f"bfloat16: tenth turn at most {TENTH_TURN} times a fresh prompt of what is new", Figures.tenth_turn),
+    (f"bfloat16: event loop less than {1e3 * LOOP_LAG:.0f} ms late while a long prompt is read", Figures.loop_lag),
     (f"bfloat16: step in the whole context at most {WHOLE_CONTEXT} times that in a short one", Figures.whole_context),
     (
         f"bfloat16: lookahead at least {LOOKAHEAD_ELSEWHERE} times the speed where nothing is foreseen",

@@ -16,11 +16,22 @@ class Chat(msgspec.Struct, frozen=True):
     ratio: Spread
 
 
+class Lag(msgspec.Struct, frozen=True):
+    """How late an event loop wakes, in seconds, while the engine beside it reads a prompt."""
+
+    prompt_tokens: int
+    wakes: int
+    median: float
+    percentile_99: float
+    most: float
+
+
 class FirstToken(msgspec.Struct, frozen=True):
     """Time to the first token in one dtype."""
 
     seconds: dict[str, Spread]  # by prompt length
     chat: Chat | None  # of this project alone
+    lag: Lag | None = None  # the same
 
 
 class Growth(msgspec.Struct, frozen=True):

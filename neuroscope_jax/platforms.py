@@ -72,8 +72,19 @@ def devices(kind: Kind) -> list[jax.Device]:
 
 def local_devices() -> list[jax.Device]:
     """The devices of this process that are of the platform in use."""
-    used = jnp.empty(()).devices()  # under a mesh these are several
-    return list(jax.local_devices(backend=next(iter(used)).platform))
+    return list(jax.local_devices(backend=next(iter(_in_use())).platform))
+
+
+def free_bytes() -> int | None:
+    """What the devices in use can still give out, together; None where their platform does not say, as on CPUs."""
+    known = [stats for device in _in_use() if (stats := device.memory_stats())]
+    return sum(stats["bytes_limit"] - stats["bytes_in_use"] for stats in known) if known else None
+
+
+def _in_use() -> set[jax.Device]:
+    """The device that computes; under a mesh all of its devices."""
+    used: set[jax.Device] = jnp.empty(()).devices()
+    return used
 
 
 def describe(device: jax.Device, count: int = 1) -> str:

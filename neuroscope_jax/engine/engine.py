@@ -4,7 +4,8 @@ The life of a request:
 1. `submit` checks that the prompt leaves room and puts the request in the queue (full: QueueFull, at once).
 2. The engine thread takes it. A request cancelled while it waits leaves the queue, and ends, at once.
 3. The prompt goes in, but for what a kept cache holds of it: chunk by chunk through `extend_step`, the last through
-   `prefill_step`, which chooses token 0.
+   `prefill_step`, which chooses token 0. Where its own log-probabilities are asked for, all of it goes through
+   `score_step` first, into a cache that is kept at once.
 4. `decode_step` for token n+1 is dispatched from the token still on the device, before token n is read. With lookahead
    instead: where the text has stood like this before, `verify_step` tries what came then, for several tokens at once.
 5. Token n is read, made into a GeneratedToken and delivered. A stop id is not delivered; it ends the generation.
@@ -19,14 +20,11 @@ import traceback
 from collections.abc import Collection, Generator
 
 import flax.linen as nn
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from neuroscope_jax.engine import steps
 from neuroscope_jax.engine.answering import looked_up, one_ahead
-from neuroscope_jax.engine.chunks import bucket
-from neuroscope_jax.engine.kept import KeptCaches
+from neuroscope_jax.engine.kept import KeptCaches, budget
 from neuroscope_jax.engine.lookup import MOST_PROPOSED
 from neuroscope_jax.engine.requests import (
     Deliver,
@@ -48,7 +46,6 @@ from neuroscope_jax.models.weights import Params
 
 logger = logging.getLogger(__name__)
 
-SCORED_BUCKETS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)  # a prompt is scored in one go
 CLOSE_SECONDS = 1.0
 
 
@@ -86,7 +83,8 @@ class JaxEngine:
                 pass
             if self._lookahead:
                 self._warm_up_lookahead(warm_up)
-        self._kept.clear()
+            self._kept.clear()
+            self._kept.budget = budget()  # what the programs themselves need is taken by now
         self._thread.start()
 
     def _warm_up_lookahead(self, request: GenerationRequest) -> None:
@@ -143,8 +141,8 @@ class JaxEngine:
         """Deliver a job's tokens and how it ended. A failing step ends this job, never the thread."""
         delivered, tokens = 0, self._tokens(job)
         try:
-            if job.request.score_prompt and not self._gives_up(job):
-                job.deliver(self._scored(job.request))
+            if job.request.score_prompt and not self._gives_up(job) and (scored := self._scored(job)) is not None:
+                job.deliver(scored)
             while True:
                 job.deliver(next(tokens))
                 delivered += 1
@@ -201,16 +199,18 @@ class JaxEngine:
             yield token
         return "length"
 
-    def _scored(self, request: GenerationRequest) -> PromptScored:
-        slots = min(bucket(len(request.prompt_ids), SCORED_BUCKETS), self.context_length)
-        padded = jnp.array([[*request.prompt_ids, *[0] * (slots - len(request.prompt_ids))]], jnp.int32)
-        scores = jax.device_get(steps.score_step(self._programs.model, self._programs.params, padded))
-        count, most = len(request.prompt_ids) - 1, request.sampling.top_logprobs
-        if not np.isfinite(scores.logprobs[:count]).all():
+    def _scored(self, job: Job) -> PromptScored | None:
+        """None if it is given up meanwhile."""
+        request = job.request
+        scores = self._sequence(request).score(request.max_tokens, lambda: self._gives_up(job))
+        if scores is None:
+            return None
+        if not np.isfinite(scores.logprobs).all():
             raise FloatingPointError("the model's logits in the prompt are not finite")
-        rows = zip(scores.top_ids[:count, :most].tolist(), scores.top_logprobs[:count, :most].tolist(), strict=True)
+        most = request.sampling.top_logprobs
+        rows = zip(scores.top_ids[:, :most].tolist(), scores.top_logprobs[:, :most].tolist(), strict=True)
         return PromptScored(
-            logprobs=tuple(scores.logprobs[:count].tolist()),
+            logprobs=tuple(scores.logprobs.tolist()),
             top_logprobs=tuple(tuple(zip(ids, logprobs, strict=True)) for ids, logprobs in rows),
         )
 

@@ -7,6 +7,7 @@ beginning is computed once. The engine thread alone uses this.
 import dataclasses
 from collections.abc import Sequence
 
+from neuroscope_jax import platforms
 from neuroscope_jax.models.cache import KVCache
 
 LEAST = 16  # tokens in common from which a kept cache is worth taking up
@@ -26,7 +27,7 @@ class KeptCaches:
     """Some caches, the latest last. A cache is here or in use, never both: steps donate it."""
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._budget = budget
+        self.budget = budget
         self._kept: list[Kept] = []
 
     def keep(self, kept: Kept) -> None:
@@ -41,9 +42,8 @@ class KeptCaches:
         positions is given away and it stays: a side question must not cost a chat its past. `length` is more than
         there are ids.
         """
-        found = max(self._kept, key=lambda kept: common(kept.ids, ids), default=None)
-        count = 0 if found is None else min(common(found.ids, ids), len(ids) - 1)
-        if found is None or count < LEAST or not found.cache.remembers(count, found.forgotten):
+        found = max(self._kept, key=lambda kept: _usable(kept, ids), default=None)
+        if found is None or not (count := _usable(found, ids)):
             return None
         self._kept.remove(found)
         beginning = dataclasses.replace(found, ids=found.ids[:count])
@@ -63,7 +63,19 @@ class KeptCaches:
         self._kept.clear()
 
     def _fits(self, nbytes: int) -> bool:
-        return sum(kept.cache.nbytes for kept in self._kept) + nbytes <= self._budget
+        return sum(kept.cache.nbytes for kept in self._kept) + nbytes <= self.budget
+
+
+def budget() -> int:
+    """BUDGET, but no more than half of what the devices in use have left, where they say so."""
+    free = platforms.free_bytes()
+    return BUDGET if free is None else min(BUDGET, free // 2)
+
+
+def _usable(kept: Kept, ids: Sequence[int]) -> int:
+    """How many of `ids` it saves a request; 0 where too few, or where what they need is gone from the cache."""
+    count = min(common(kept.ids, ids), len(ids) - 1)
+    return count if count >= LEAST and kept.cache.remembers(count, kept.forgotten) else 0
 
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
 from neuroscope_jax.engine import steps
@@ -44,7 +45,7 @@ class TokenSequence:
 
         None if, between two chunks, `gives_up` says so.
         """
-        cache, self._held = self._cache(self._length(len(self.ids) + min(room, ROOM_FOR_ANSWER)))
+        cache, self._held = self._cache(self._length_for(room))
         *before, last = chunks(self._held, len(self.ids), cache.length)
         p = self._programs
         for chunk in before:
@@ -62,6 +63,26 @@ class TokenSequence:
                 p.model, p.params, p.taps, cache, self._padded(last), jnp.int32(last.begin), length, self._sampling
             )
         )
+
+    def score(self, room: int, gives_up: Callable[[], bool]) -> steps.Scores | None:
+        """What the model says of every id of the prompt but the first, on the host; the cache is kept, for `read`.
+
+        All of it is computed, also what a kept cache holds. None if, between two chunks, `gives_up` says so.
+        """
+        p, scores = self._programs, []
+        cache = self._empty(self._length_for(room))
+        for chunk in chunks(0, len(self.ids), cache.length):
+            self._writes(cache, chunk.begin + chunk.size)
+            ids, behind = self._padded(chunk), self._padded(chunk, 1)
+            cache, found = steps.score_step(p.model, p.params, cache, ids, jnp.int32(chunk.begin), behind)
+            new = slice(self._held - chunk.begin, min(chunk.end, len(self.ids) - 1) - chunk.begin)
+            scores.append(jax.tree.map(lambda leaf, new=new: leaf[new], jax.device_get(found)))
+            self._held = chunk.end
+            if gives_up():
+                break
+        self._keep(cache)
+        whole: steps.Scores = jax.tree.map(lambda *parts: np.concatenate(parts), *scores)
+        return whole if self._held == len(self.ids) else None
 
     def step(self) -> steps.StepOutput:
         """Dispatch the step that feeds in the id chosen last, wherever that choice has come to."""
@@ -112,13 +133,21 @@ class TokenSequence:
         """Of a cache for so many."""
         return min(bucket(tokens, CACHE_BUCKETS), self._programs.context_length)
 
+    def _length_for(self, room: int) -> int:
+        """Of a cache for the prompt and the beginning of an answer of `room` tokens."""
+        return self._length(len(self.ids) + min(room, ROOM_FOR_ANSWER))
+
+    def _empty(self, length: int) -> KVCache:
+        model = self._programs.model
+        self._kept.make_room(steps.empty_cache.eval_shape(model, length).nbytes)
+        cache: KVCache = steps.empty_cache(model, length)
+        return cache
+
     def _cache(self, length: int) -> tuple[KVCache, int]:
         """A cache for at least so many positions, and how many of the prompt's ids it holds already."""
         taken = self._kept.take(self.ids, length)
         if taken is None:
-            model = self._programs.model
-            self._kept.make_room(steps.empty_cache.eval_shape(model, length).nbytes)
-            return steps.empty_cache(model, length), 0
+            return self._empty(length), 0
         self._forgotten = taken.forgotten
         cache = taken.cache
         return (cache if cache.length >= length else self._grown(cache, length)), len(taken.ids)
@@ -128,8 +157,9 @@ class TokenSequence:
         grown: KVCache = steps.grow_cache(cache, length)
         return grown
 
-    def _padded(self, chunk: Chunk) -> Int[Array, "1 T"]:
-        ids = self.ids[chunk.begin : chunk.end]
+    def _padded(self, chunk: Chunk, further: int = 0) -> Int[Array, "1 T"]:
+        """The ids of a chunk, or those so many places further on."""
+        ids = self.ids[chunk.begin + further : chunk.end + further]
         return jnp.array([[*ids, *[0] * (chunk.size - len(ids))]], jnp.int32)
 
     def _dispatched(self, step: tuple[steps.DecodeState, steps.StepOutput]) -> steps.StepOutput:

@@ -4,7 +4,7 @@
     prefill_step:  cache, its last chunk (padded to a bucket) ─▶ state, StepOutput of token 0
     decode_step:   state ─▶ state, StepOutput of the next token
     verify_step:   state, ids that may come next ─▶ state, StepOutputs of those that do and of one more
-    score_step:    prompt ids (padded to a bucket) ─▶ the log-probability of each
+    score_step:    cache, a chunk of a prompt ─▶ cache, the log-probability of what follows each token
 
 Inside one jit: embed ▶ blocks ▶ logits ▶ next id, and at each tapped layer residual ▶ SAE ▶ filter ▶ top-K. The
 residual read is that of the position from which the token was chosen. With no taps the program holds nothing of an SAE.
@@ -124,17 +124,23 @@ def verify_step(
     return state, StepOutput(choices, features), number
 
 
-@functools.partial(jax.jit, static_argnames=("model",))
-def score_step(model: nn.Module, params: Params, ids: Int[Array, "1 T"]) -> Scores:
-    """Score a prompt, right-padded to T; what is said of the padding means nothing.
+@functools.partial(jax.jit, static_argnames=("model",), donate_argnames=("cache",))
+def score_step(
+    model: nn.Module,
+    params: Params,
+    cache: KVCache,
+    ids: Int[Array, "1 T"],
+    start: Int[Array, ""],
+    behind: Int[Array, "1 T"],
+) -> tuple[KVCache, Scores]:
+    """extend_step, and how likely each token makes the one of `behind` that follows it.
 
     A few rows at a time: the logits of all of them would be T * V floats.
     """
-    hidden, _ = model.apply({"params": params}, ids, jnp.arange(ids.shape[1])[None])
-    behind = jnp.roll(ids[0], -1)
+    hidden, cache, _ = _forward(model, params, (), ids, start + jnp.arange(ids.shape[1])[None], cache)
     padding = -ids.shape[1] % SCORED_ROWS
     rows = jnp.pad(hidden[0], ((0, padding), (0, 0))).reshape(-1, SCORED_ROWS, hidden.shape[-1])
-    targets = jnp.pad(behind, (0, padding)).reshape(-1, SCORED_ROWS)
+    targets = jnp.pad(behind[0], (0, padding)).reshape(-1, SCORED_ROWS)
 
     def score(few: tuple[Array, Array]) -> Scores:
         x, wanted = few
@@ -144,7 +150,7 @@ def score_step(model: nn.Module, params: Params, ids: Int[Array, "1 T"]) -> Scor
 
     found = jax.lax.map(score, (rows, targets))
     scores: Scores = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: ids.shape[1]], found)
-    return scores
+    return cache, scores
 
 
 @functools.partial(jax.jit, static_argnames=("model", "length"))

@@ -20,7 +20,7 @@ from benchmarks.results import Bandwidth, Ours, Peer, Plan, Run, Spread, Start, 
 from benchmarks.shapes import GEMMA_2_2B, TINY
 from benchmarks.yardstick_report import markdown
 from benchmarks.yardstick_requirements import REQUIREMENTS, Figures
-from benchmarks.yardstick_results import Chat, FirstToken, Growth, Lookahead, Starts, Yardstick
+from benchmarks.yardstick_results import Chat, FirstToken, Growth, Lag, Lookahead, Starts, Yardstick
 
 READ = 5e10  # bytes a second
 MODEL_BYTES, SAE_BYTES = 5 * 10**9, 10**8
@@ -61,13 +61,18 @@ def yardstick_of(
     ready: float = 7.0,
     corpus_seconds: float = 10.0,
     elsewhere: float = 0.98,
+    lag: float = 0.019,
 ) -> Yardstick:
     """A run of the 2B shape with figures made by hand, in which everything required holds unless one is changed."""
     bandwidth = Bandwidth("cpu", {"sum": one(READ)})
     peers = {"torch-bfloat16": peer(5.0), "llama-bf16": peer(llama, features=False)}
     run = Run({}, GEMMA_2_2B.name, "cpu", bandwidth, {"bfloat16": ours(per_second, overhead)}, peers, {})
     chat = Chat(640, 48, one(tenth), one(1), one(tenth))
-    first = {"bfloat16": FirstToken({"512": one(prefill)}, chat), "torch-bfloat16": FirstToken({"512": one(5)}, None)}
+    late = Lag(4000, 100, 0.001, 0.002, lag)
+    first = {
+        "bfloat16": FirstToken({"512": one(prefill)}, chat, late),
+        "torch-bfloat16": FirstToken({"512": one(5)}, None),
+    }
     growth = Growth(4096, {"300": one(0.1 * whole)}, {"300": one(2**33)}, 512, one(0.1), 300, one(whole))
     start = Start(1, 1, 0.1, 0, 16, ready)
     half, passed = (Passed(size, Took(corpus_seconds, 1), 2**33, size) for size in (2048, 4096))
@@ -97,6 +102,7 @@ def yardstick_of(
         ({"tenth": 1.31}, ["tenth"]),
         ({"whole": 1.06}, ["whole context"]),
         ({"elsewhere": 0.96}, ["lookahead"]),
+        ({"lag": 0.0201}, ["event loop"]),
         ({"ready": 7.2}, ["warm start"]),
         ({"corpus_seconds": 10.1}, ["corpus"]),
     ],
@@ -144,6 +150,7 @@ class Programs:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.plans: list[Any] = []
         self.failing: set[str] = set()
         whole = yardstick_of()
         self._results: dict[Any, Any] = {
@@ -157,6 +164,7 @@ class Programs:
 
     def __call__(self, module: str, plan: Any, result: Any, **environment: str) -> Any:
         self.asked.append(module)
+        self.plans.append(plan)
         if module in self.failing:
             raise MeasurementFailed(f"{module} ended with status 1")
         return self._results[result]
@@ -187,6 +195,14 @@ def test_each_program_is_written_down_once_it_is_measured(programs: Programs, mo
     assert written == [(0, 0), (1, 0), (1, 1), (1, 2)]
     assert "step at 300 of 4,096" in report.read_text()
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["run.json", "run.md"]
+
+
+def test_int8_has_no_peer_but_llama(programs: Programs, tmp_path: Path) -> None:
+    json = tmp_path / "run.json"
+    main(["--shape", "tiny", "--repeats", "1", "--json", str(json), "--only", "decode,growth", "--dtype", "int8"])
+    assert programs.asked == ["bandwidth", "ours", "startup", "ours_growth"]
+    assert {plan.quantization for plan in programs.plans[1:]} == {"int8"}
+    assert list(msgspec.json.decode(json.read_bytes(), type=Yardstick).growth) == ["int8"]
 
 
 def test_a_resumed_run_measures_what_is_not_there(programs: Programs, tmp_path: Path) -> None:
@@ -249,6 +265,11 @@ def test_the_first_token_is_timed_by_length_and_in_a_chat() -> None:
     assert chat is not None
     assert chat.prompt_tokens - chat.new_tokens == 9 * (TINY.turn.question + TINY.turn.answer)
     assert chat.ratio.median == pytest.approx(chat.turn_seconds.median / chat.fresh_seconds.median)
+    lag = found.lag
+    assert lag is not None
+    assert lag.prompt_tokens == 100
+    assert lag.wakes > 0
+    assert 0 < lag.median <= lag.percentile_99 <= lag.most
 
 
 @pytest.mark.slow

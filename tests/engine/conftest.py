@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import pytest
 
 from neuroscope_jax.engine import chunks, sequence
-from neuroscope_jax.engine import engine as engine_module
 from neuroscope_jax.engine.engine import JaxEngine
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.readout import Tap
@@ -54,7 +53,6 @@ def taps() -> tuple[Tap, ...]:
 
 @pytest.fixture
 def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "SCORED_BUCKETS", (8, 16, 32))
     monkeypatch.setattr(chunks, "CHUNK_BUCKETS", (4, 8))
     monkeypatch.setattr(sequence, "CACHE_BUCKETS", (16, 32))
 

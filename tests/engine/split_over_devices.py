@@ -4,6 +4,8 @@ A program of its own, because a process has as many CPU devices as XLA_FLAGS sai
 `python -m tests.engine.split_over_devices FOLDER 1 2 8`.
 """
 
+import contextlib
+import dataclasses
 import json
 import math
 import re
@@ -52,15 +54,36 @@ def served(folder: Path, count: int) -> dict[str, Any]:
     again = answered(loaded.engine)
     recompiled = compiled.count(COMPILED)
     loaded.engine.close()
+    ahead = load(dataclasses.replace(config, lookahead=True))
+    proposed: list[int] = []
+    with watched(proposed):
+        looked_up = told(answered(ahead.engine))
+    ahead.engine.close()
     return {
         "answer": told(answer),
         "again": told(again),
         "recompiled": recompiled,
+        "looked_up": looked_up,
+        "proposed": proposed,
         "weight_bytes": held(loaded.engine._programs.params),
         "sae_bytes": held(loaded.engine._programs.taps[0].sae),
         "dtypes": sorted({str(leaf.dtype) for leaf in jax.tree.leaves(loaded.engine._programs.params)}),
         **program(loaded.engine),
     }
+
+
+@contextlib.contextmanager
+def watched(proposed: list[int]) -> Iterator[None]:
+    """How many ids each verify_step is given."""
+    verify = steps.verify_step
+
+    def verifying(*args: Any) -> Any:
+        proposed.append(args[4].size)
+        return verify(*args)
+
+    steps.verify_step = verifying  # type: ignore[assignment]
+    yield
+    steps.verify_step = verify
 
 
 def answered(engine: JaxEngine) -> Collector:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import pytest
 
+from neuroscope_jax import platforms
 from neuroscope_jax.engine import kept
 from neuroscope_jax.engine.kept import Kept, KeptCaches, common
 from neuroscope_jax.models.cache import KVCache
@@ -65,6 +66,16 @@ def test_the_last_id_is_always_fed_in(caches: KeptCaches) -> None:
     assert take(caches, [1, 2, 3, 4, 5], 8)[1] == 4
 
 
+def test_where_the_longest_has_lost_what_is_needed_the_next_is_taken(caches: KeptCaches) -> None:
+    """A local layer that sees 3 positions back: 5 … 7 are needed at 8, and 6 is the first still there."""
+    local = KVCache(cache(1).keys, cache(1).values, windows=(4,), length=8)
+    caches.keep(Kept(tuple(range(8)), local, forgotten=6))
+    keep(caches, range(5), cache(2))
+    taken, count = take(caches, range(9), 8)
+    assert (mark_of(taken), count) == (2, 5)
+    assert take(caches, range(9), 8) is None
+
+
 def test_little_in_common_is_not_worth_it(caches: KeptCaches) -> None:
     keep(caches, [1, 2, 7, 7], cache())
     assert take(caches, [1, 2, 3, 4], 8) is None
@@ -105,3 +116,28 @@ def test_one_cache_may_exceed_the_budget() -> None:
     keep(tight, range(20), cache(2))
     assert mark_of(take(tight, range(20), 8)[0]) == 2
     assert take(tight, range(20), 8) is None
+
+
+class Device:
+    """What its allocator says, as GPUs and TPUs do."""
+
+    def __init__(self, limit: int, used: int) -> None:
+        self._stats = {"bytes_limit": limit, "bytes_in_use": used}
+
+    def memory_stats(self) -> dict[str, int]:
+        return self._stats
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"), [([3 << 30], 3 << 29), ([1 << 30, 1 << 29], 3 << 28), ([90 << 30], kept.BUDGET), ([0], 0)]
+)
+def test_a_device_that_is_nearly_full_keeps_less(
+    free: list[int], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platforms, "_in_use", lambda: [Device((7 << 30) + each, 7 << 30) for each in free])
+    assert kept.budget() == expected
+
+
+def test_a_cpu_does_not_say() -> None:
+    assert platforms.free_bytes() is None
+    assert kept.budget() == kept.BUDGET

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.engine import kept, steps
-from neuroscope_jax.engine.requests import GenerationRequest
+from neuroscope_jax.engine.requests import GenerationRequest, PromptScored, SamplingOptions
 from tests.engine.collect import GREEDY, Collector, run
 from tests.engine.conftest import CONTEXT, VOCAB
 
@@ -19,7 +19,7 @@ def short_prefixes(monkeypatch):
 @pytest.fixture
 def fed(monkeypatch):
     """Of every prefill: (first position, tokens)."""
-    found, extend, prefill = [], steps.extend_step, steps.prefill_step
+    found, extend, prefill, score = [], steps.extend_step, steps.prefill_step, steps.score_step
 
     def extending(model, params, cache, ids, start):
         found.append((int(start), ids.shape[1]))
@@ -29,8 +29,13 @@ def fed(monkeypatch):
         found.append((int(start), int(length)))
         return prefill(model, params, taps, cache, ids, start, length, sampling)
 
+    def scoring(model, params, cache, ids, start, behind):
+        found.append((int(start), ids.shape[1]))
+        return score(model, params, cache, ids, start, behind)
+
     monkeypatch.setattr(steps, "extend_step", extending)
     monkeypatch.setattr(steps, "prefill_step", prefilling)
+    monkeypatch.setattr(steps, "score_step", scoring)
     return found
 
 
@@ -148,3 +153,38 @@ def test_cancelled_between_two_chunks(make_engine, short_prefixes, monkeypatch):
     answer = run(engine, text, 5)
     assert starts == [0, 8, 16, 24]
     assert_same(answer, run(make_engine(), text, 5))
+
+
+def scored(text, max_tokens, **sampling):
+    return GenerationRequest(tuple(text), max_tokens, SamplingOptions(temperature=0, **sampling), score_prompt=True)
+
+
+def test_a_scored_prompt_is_read_once(make_engine, short_prefixes, fed):
+    engine, text, collector = make_engine(), prompt(20), Collector()
+    fed.clear()
+    engine.submit(scored(text, 12), collector)
+    first, *tokens = collector.wait().tokens
+    assert isinstance(first, PromptScored)
+    assert fed == [(0, 8), (8, 8), (16, 4), (19, 1)]
+    collector.tokens = tokens
+    assert_same(collector, run(make_engine(), text, 12))
+
+
+def test_cancelled_while_a_prompt_is_scored(make_engine, short_prefixes, monkeypatch, fed):
+    engine, text, collector, jobs = make_engine(), prompt(40), Collector(), []
+    fed.clear()
+    score = steps.score_step
+
+    def scoring(*args):
+        jobs[0].cancel()
+        return score(*args)
+
+    monkeypatch.setattr(steps, "score_step", scoring)
+    ready = threading.Event()
+    engine.submit(GenerationRequest((1,), 1, GREEDY), lambda item: ready.wait(60))
+    jobs.append(engine.submit(scored(text, 5), collector))
+    ready.set()
+    assert [end.reason for end in collector.wait().ends] == ["cancelled"]
+    assert collector.tokens == []
+    assert fed == [(0, 1), (0, 8)]
+    assert_same(run(engine, text, 5), run(make_engine(), text, 5))

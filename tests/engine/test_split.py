@@ -138,6 +138,18 @@ def test_the_cache_stays_where_it_is_and_nothing_is_compiled_again(found: dict[s
     assert told["again"] == told["answer"]
 
 
+@pytest.mark.parametrize("count", COUNTS)
+def test_lookahead_changes_nothing(found: dict[str, Any], count: int) -> None:
+    one, ahead = found["1"]["answer"], found[str(count)]["looked_up"]
+    assert found[str(count)]["proposed"]
+    assert ahead["ids"] == one["ids"]
+    assert ahead["indices"] == one["indices"]
+    for name in ("logprobs", "prompt_logprobs"):
+        np.testing.assert_allclose(ahead[name], one[name], rtol=1e-4, atol=1e-4)
+    for theirs, ours in zip(one["activations"], ahead["activations"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
 def test_the_9b_in_halves_moves_activations_only() -> None:
     """Its own widths and vocabulary, in bfloat16; compiled, not run."""
     told = on_eight_devices("split_9b", "2", "1")
