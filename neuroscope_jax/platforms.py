@@ -76,9 +76,9 @@ def local_devices() -> list[jax.Device]:
 
 
 def free_bytes() -> int | None:
-    """What the devices in use can still give out, together; None where their platform does not say, as on CPUs."""
+    """Of what lies evenly on the devices in use, how much they still take; None where they do not say, as CPUs."""
     known = [stats for device in _in_use() if (stats := device.memory_stats())]
-    return sum(stats["bytes_limit"] - stats["bytes_in_use"] for stats in known) if known else None
+    return len(known) * min(stats["bytes_limit"] - stats["bytes_in_use"] for stats in known) if known else None
 
 
 def _in_use() -> set[jax.Device]:

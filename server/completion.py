@@ -53,6 +53,7 @@ class Completion:
         self._tokens = 0  # of the choices that have ended
         self._choice: Choice | None = None
         self._next = 0
+        self._scored: PromptScored | None = None  # the prompt of the choice under way
         self._ended = False
         self._queue: asyncio.Queue[Delta | ApiError | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
@@ -119,16 +120,17 @@ class Completion:
         room = self._state.engine.context_length - len(prompt)
         most = room if plan.max_tokens is None else min(plan.max_tokens, room)
         self._choice, self._next = choice, index + 1
-        if most or plan.score_prompts:
-            request = GenerationRequest(
-                prompt, most, plan.sampling_of(index), index > 0, self._client, plan.score_prompts
-            )
+        score = plan.score_prompts and index % plan.n == 0
+        if plan.score_prompts and not score:
+            self._queue.put_nowait(Delta(index, prompt=self._scored))
+        if most or score:
+            request = GenerationRequest(prompt, most, plan.sampling_of(index), index > 0, self._client, score)
             self._generation = self._state.engine.submit(request, functools.partial(self._deliver, choice))
         else:
             self._end_choice("length")
 
     def _deliver(self, choice: Choice, item: Item) -> None:
-        """On the engine thread."""
+        """On the engine thread, or where a waiting request was given up."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server is gone, and with it every reader
             self._loop.call_soon_threadsafe(self._receive, choice, item)
 
@@ -140,6 +142,7 @@ class Completion:
             if isinstance(item, GeneratedToken):
                 self._receive_token(choice, item)
             elif isinstance(item, PromptScored):
+                self._scored = item
                 self._queue.put_nowait(Delta(choice.index, prompt=item))
             else:
                 self._receive_end(choice, item)

@@ -1,5 +1,6 @@
 """POST /v1/completions: raw text through the model, without a chat template."""
 
+import asyncio
 import collections
 from collections.abc import AsyncIterator, Sequence
 
@@ -28,15 +29,22 @@ def completions_routes(state: ServerState) -> Blueprint:
         completion.end_with_request()
         if text.stream:
             return sse.response(_stream(state, completion, text.wants_usage))
-        return json_reply(await _answer(state, completion))
+        deltas = await _deltas(completion)
+        # Of a long scored prompt there are thousands of rows, which would hold up everybody.
+        return await asyncio.to_thread(lambda: json_reply(_answer(state, completion, deltas)))
 
     return routes
 
 
-async def _answer(state: ServerState, completion: Completion) -> TextCompletion:
+async def _deltas(completion: Completion) -> dict[int, list[Delta]]:
+    """All of them, by choice."""
     deltas = collections.defaultdict[int, list[Delta]](list)
     while delta := await completion.next_delta():
         deltas[delta.choice].append(delta)
+    return deltas
+
+
+def _answer(state: ServerState, completion: Completion, deltas: dict[int, list[Delta]]) -> TextCompletion:
     choices = [_choice(state, completion, found) for _, found in sorted(deltas.items())]
     if not completion.plan.score_prompts:
         for choice in choices:

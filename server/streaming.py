@@ -1,5 +1,6 @@
 """A streamed answer: its frames from first to last, whatever their shape."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 
 import msgspec
@@ -24,6 +25,8 @@ async def frames(
 
     async def next_chunk() -> bytes | None:
         delta = await completion.next_delta()
+        if delta is not None and delta.prompt:  # thousands of rows, which would hold up everybody
+            return await asyncio.to_thread(lambda: _frame(chunk(delta)))
         return None if delta is None else _frame(chunk(delta))
 
     try:

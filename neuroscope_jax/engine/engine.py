@@ -5,7 +5,7 @@ The life of a request:
 2. The engine thread takes it. A request cancelled while it waits leaves the queue, and ends, at once.
 3. The prompt goes in, but for what a kept cache holds of it: chunk by chunk through `extend_step`, the last through
    `prefill_step`, which chooses token 0. Where its own log-probabilities are asked for, all of it goes through
-   `score_step` first, into a cache that is kept at once.
+   `score_step` first, and then only its last token through `prefill_step`.
 4. `decode_step` for token n+1 is dispatched from the token still on the device, before token n is read. With lookahead
    instead: where the text has stood like this before, `verify_step` tries what came then, for several tokens at once.
 5. Token n is read, made into a GeneratedToken and delivered. A stop id is not delivered; it ends the generation.
@@ -71,7 +71,6 @@ class JaxEngine:
         self._stop_ids = sorted(stop_ids)
         self._line = WaitingLine(queue_size)
         self._kept = KeptCaches()
-        self._running: Job | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="neuroscope-engine", daemon=True)
 
@@ -79,12 +78,12 @@ class JaxEngine:
         """Compile the steps of short prompts, still on the caller's thread, then begin to serve."""
         warm_up = GenerationRequest((0, 0), 2, SamplingOptions(temperature=0))
         with sharding.in_use(self._mesh):
-            for _ in self._tokens(Job(warm_up, lambda _: None, lambda _: None)):
+            for _ in self._items(Job(warm_up, lambda _: None, lambda _: None)):
                 pass
             if self._lookahead:
                 self._warm_up_lookahead(warm_up)
             self._kept.clear()
-            self._kept.budget = budget()  # what the programs themselves need is taken by now
+            self._kept.budget = budget()  # weights and SAE have taken their part by now
         self._thread.start()
 
     def _warm_up_lookahead(self, request: GenerationRequest) -> None:
@@ -126,31 +125,29 @@ class JaxEngine:
             self._end(job, Finished("cancelled", 0))
 
     def _serve(self) -> None:
+        running = None
         try:
             with sharding.in_use(self._mesh):
-                while (job := self._line.take()) is not None:
-                    self._running = job
-                    self._run(job)
-                    self._running = None
+                while (running := self._line.take()) is not None:
+                    self._run(running)
         finally:  # whatever ended the thread, nobody is left waiting for it
-            unfinished = [job for job in (self._running, *self._line.close()) if job is not None]
+            unfinished = [job for job in (running, *self._line.close()) if job is not None]
             for job in unfinished:
                 self._end(job, Finished("error", 0, RuntimeError("the engine thread has died")))
 
     def _run(self, job: Job) -> None:
-        """Deliver a job's tokens and how it ended. A failing step ends this job, never the thread."""
-        delivered, tokens = 0, self._tokens(job)
+        """Deliver what comes of a job and how it ended. A failing step ends this job, never the thread."""
+        delivered, items = 0, self._items(job)
         try:
-            if job.request.score_prompt and not self._gives_up(job) and (scored := self._scored(job)) is not None:
-                job.deliver(scored)
             while True:
-                job.deliver(next(tokens))
-                delivered += 1
+                item = next(items)
+                job.deliver(item)
+                delivered += isinstance(item, GeneratedToken)
         except StopIteration as end:
             finished = Finished(end.value, delivered)
         except Exception as error:
             logger.exception("generation failed after %d tokens", delivered)
-            tokens.close()
+            items.close()
             traceback.clear_frames(error.__traceback__)  # they hold the cache, and memory may be what it failed for
             self._kept.clear()
             finished = Finished("error", delivered, error)
@@ -162,18 +159,28 @@ class JaxEngine:
         except Exception:
             logger.exception("the receiver of a generation failed at its end")
 
-    def _tokens(self, job: Job) -> Generator[GeneratedToken, None, FinishReason]:
-        """The tokens of a job. Returns the reason it ended."""
-        request = job.request
-        limit = min(request.max_tokens, self.context_length - len(request.prompt_ids))
+    def _items(self, job: Job) -> Generator[PromptScored | GeneratedToken, None, FinishReason]:
+        """What is delivered of a job before it ends. Returns the reason it ended."""
         if self._gives_up(job):
             return "cancelled"
-        if not limit:
-            return "length"
-        sequence = self._sequence(request)
-        reason = yield from self._answer(job, sequence, limit)
+        sequence = self._sequence(job.request)
+        reason = yield from self._read_and_answered(job, sequence)
         sequence.keep()  # not after an error: what it holds may be the cause
         return reason
+
+    def _read_and_answered(
+        self, job: Job, sequence: TokenSequence
+    ) -> Generator[PromptScored | GeneratedToken, None, FinishReason]:
+        request = job.request
+        limit = min(request.max_tokens, self.context_length - len(request.prompt_ids))
+        if request.score_prompt:
+            scores = sequence.score(limit, lambda: self._gives_up(job))
+            if scores is None:
+                return "cancelled"
+            yield _scored(scores, request.sampling)
+        if not limit:
+            return "length"
+        return (yield from self._answer(job, sequence, limit))
 
     def _sequence(self, request: GenerationRequest) -> TokenSequence:
         sampling = Sampling.of(request.sampling, self._stop_ids)
@@ -199,23 +206,16 @@ class JaxEngine:
             yield token
         return "length"
 
-    def _scored(self, job: Job) -> PromptScored | None:
-        """None if it is given up meanwhile."""
-        request = job.request
-        scores = self._sequence(request).score(request.max_tokens, lambda: self._gives_up(job))
-        if scores is None:
-            return None
-        if not np.isfinite(scores.logprobs).all():
-            raise FloatingPointError("the model's logits in the prompt are not finite")
-        most = request.sampling.top_logprobs
-        rows = zip(scores.top_ids[:, :most].tolist(), scores.top_logprobs[:, :most].tolist(), strict=True)
-        return PromptScored(
-            logprobs=tuple(scores.logprobs.tolist()),
-            top_logprobs=tuple(tuple(zip(ids, logprobs, strict=True)) for ids, logprobs in rows),
-        )
-
     def _gives_up(self, job: Job) -> bool:
         return job.cancelled or self._closing.is_set()
+
+
+def _scored(scores: steps.Scores, options: SamplingOptions) -> PromptScored:
+    if not np.isfinite(scores.logprobs).all():
+        raise FloatingPointError("the model's logits in the prompt are not finite")
+    ids, logprobs = (leaf[:, : options.top_logprobs].tolist() for leaf in (scores.top_ids, scores.top_logprobs))
+    top = (zip(*row, strict=True) for row in zip(ids, logprobs, strict=True))
+    return PromptScored(tuple(scores.logprobs.tolist()), tuple(map(tuple, top)))
 
 
 def _generated(

@@ -1,4 +1,4 @@
-"""The caches of finished generations, for requests that begin with the same tokens: the next turn of a chat.
+"""The caches of earlier requests, for those that begin with the same tokens: the next turn of a chat.
 
 Keys and values at a slot depend on the tokens up to it only, so whatever two sequences have in common at their
 beginning is computed once. The engine thread alone uses this.
@@ -14,7 +14,7 @@ LEAST = 16  # tokens in common from which a kept cache is worth taking up
 BUDGET = 2 << 30  # bytes of the kept caches and the one in use; a single cache may be larger
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)  # == would compare arrays
 class Kept:
     """What `cache` holds of `ids` is at their positions; what lies behind is of no meaning."""
 
@@ -31,7 +31,9 @@ class KeptCaches:
         self._kept: list[Kept] = []
 
     def keep(self, kept: Kept) -> None:
-        """Keep a cache. The oldest make room for it."""
+        """Keep a cache, unless it holds too little for anybody. The oldest make room for it."""
+        if len(kept.ids) < LEAST:
+            return
         self.make_room(kept.cache.nbytes)
         self._kept.append(kept)
 
@@ -39,8 +41,7 @@ class KeptCaches:
         """The cache that has most of `ids` at its beginning, to be used up, with those; None where they are few.
 
         At least one id is left to be fed in. Where the cache holds much else behind them, a copy of its first `length`
-        positions is given away and it stays: a side question must not cost a chat its past. `length` is more than
-        there are ids.
+        positions is given away and it stays: a side question must not cost a chat its past.
         """
         found = max(self._kept, key=lambda kept: _usable(kept, ids), default=None)
         if found is None or not (count := _usable(found, ids)):

@@ -127,7 +127,8 @@ class Engine(Protocol):
         """False once the engine thread has died."""
 
     def submit(self, request: GenerationRequest, deliver: Deliver) -> Generation:
-        """Queue a request. `deliver` is called from the engine thread and must not block.
+        """Queue a request. `deliver` must not block; it is called from the engine thread, or from that which gives
+        up a waiting request.
 
         Raises QueueFull at once where the queue is full, ValueError where the prompt leaves no room for an answer.
         """

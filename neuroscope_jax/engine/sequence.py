@@ -36,7 +36,8 @@ class TokenSequence:
     def __init__(self, programs: Programs, kept: KeptCaches, prompt_ids: Sequence[int], sampling: Sampling) -> None:
         self._programs, self._kept, self._sampling = programs, kept, sampling
         self.ids = list(prompt_ids)  # all that was chosen included
-        self._state: steps.DecodeState | None = None
+        self._cache: KVCache | None = None  # until the first token is chosen
+        self._state: steps.DecodeState | None = None  # from then on
         self._held = 0  # ids that the cache holds, once everything dispatched is done
         self._forgotten = 0  # see KVCache
 
@@ -45,7 +46,7 @@ class TokenSequence:
 
         None if, between two chunks, `gives_up` says so.
         """
-        cache, self._held = self._cache(self._length_for(room))
+        cache = self._for_reading(self._length_for(room))
         *before, last = chunks(self._held, len(self.ids), cache.length)
         p = self._programs
         for chunk in before:
@@ -54,7 +55,7 @@ class TokenSequence:
             self._held = chunk.end
             jax.block_until_ready(cache)
             if gives_up():
-                self._keep(cache)
+                self._cache = cache
                 return None
         self._writes(cache, last.begin + last.size)
         length, self._held = jnp.int32(last.end - last.begin), last.end
@@ -65,24 +66,23 @@ class TokenSequence:
         )
 
     def score(self, room: int, gives_up: Callable[[], bool]) -> steps.Scores | None:
-        """What the model says of every id of the prompt but the first, on the host; the cache is kept, for `read`.
+        """What the model says of every id of the prompt but the first, on the host; `read` goes on from there.
 
         All of it is computed, also what a kept cache holds. None if, between two chunks, `gives_up` says so.
         """
         p, scores = self._programs, []
-        cache = self._empty(self._length_for(room))
-        for chunk in chunks(0, len(self.ids), cache.length):
-            self._writes(cache, chunk.begin + chunk.size)
-            ids, behind = self._padded(chunk), self._padded(chunk, 1)
-            cache, found = steps.score_step(p.model, p.params, cache, ids, jnp.int32(chunk.begin), behind)
+        self._cache = self._empty(self._length_for(room))
+        for chunk in chunks(0, len(self.ids), self._cache.length):
+            self._writes(self._cache, chunk.begin + chunk.size)
+            ids, start, behind = self._padded(chunk), jnp.int32(chunk.begin), self._padded(chunk, 1)
+            self._cache, found = steps.score_step(p.model, p.params, self._cache, ids, start, behind)
             new = slice(self._held - chunk.begin, min(chunk.end, len(self.ids) - 1) - chunk.begin)
             scores.append(jax.tree.map(lambda leaf, new=new: leaf[new], jax.device_get(found)))
             self._held = chunk.end
             if gives_up():
-                break
-        self._keep(cache)
+                return None
         whole: steps.Scores = jax.tree.map(lambda *parts: np.concatenate(parts), *scores)
-        return whole if self._held == len(self.ids) else None
+        return whole
 
     def step(self) -> steps.StepOutput:
         """Dispatch the step that feeds in the id chosen last, wherever that choice has come to."""
@@ -109,12 +109,10 @@ class TokenSequence:
 
     def keep(self) -> None:
         """Give the cache to `kept`; nothing can follow."""
-        if self._state is not None:
-            self._keep(self._state.cache)
-            self._state = None
-
-    def _keep(self, cache: KVCache) -> None:
-        self._kept.keep(Kept(tuple(self.ids[: self._held]), cache, self._forgotten))
+        cache = self._cache if self._state is None else self._state.cache
+        if cache is not None:
+            self._kept.keep(Kept(tuple(self.ids[: self._held]), cache, self._forgotten))
+        self._cache = self._state = None
 
     def _writes(self, cache: KVCache, end: int) -> None:
         """Note that the positions below `end` are about to be written."""
@@ -143,14 +141,16 @@ class TokenSequence:
         cache: KVCache = steps.empty_cache(model, length)
         return cache
 
-    def _cache(self, length: int) -> tuple[KVCache, int]:
-        """A cache for at least so many positions, and how many of the prompt's ids it holds already."""
+    def _for_reading(self, length: int) -> KVCache:
+        """A cache for at least so many positions. What it holds of the prompt is all but the last id at most."""
+        if self._cache is not None:  # scored
+            cache, self._cache, self._held = self._cache, None, len(self.ids) - 1
+            return cache
         taken = self._kept.take(self.ids, length)
         if taken is None:
-            return self._empty(length), 0
-        self._forgotten = taken.forgotten
-        cache = taken.cache
-        return (cache if cache.length >= length else self._grown(cache, length)), len(taken.ids)
+            return self._empty(length)
+        self._held, self._forgotten = len(taken.ids), taken.forgotten
+        return taken.cache if taken.cache.length >= length else self._grown(taken.cache, length)
 
     def _grown(self, cache: KVCache, length: int) -> KVCache:
         self._kept.make_room(cache.nbytes_of(length))

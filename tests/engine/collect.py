@@ -2,7 +2,14 @@
 
 import threading
 
-from neuroscope_jax.engine.requests import Finished, GeneratedToken, GenerationRequest, SamplingOptions
+from neuroscope_jax.engine.requests import (
+    Finished,
+    GeneratedToken,
+    GenerationRequest,
+    Item,
+    PromptScored,
+    SamplingOptions,
+)
 
 GREEDY = SamplingOptions(temperature=0)
 
@@ -11,12 +18,16 @@ class Collector:
     """A `deliver` that keeps what it gets and can be waited for."""
 
     def __init__(self) -> None:
+        self.scored: list[PromptScored] = []
         self.tokens: list[GeneratedToken] = []
         self.ends: list[Finished] = []
         self._done = threading.Event()
 
-    def __call__(self, item: GeneratedToken | Finished) -> None:
-        if isinstance(item, Finished):
+    def __call__(self, item: Item) -> None:
+        if isinstance(item, PromptScored):
+            assert not self.scored + self.tokens + self.ends, "the scores of the prompt come first, and once"
+            self.scored.append(item)
+        elif isinstance(item, Finished):
             self.ends.append(item)
             self._done.set()
         else:
@@ -32,8 +43,8 @@ class Collector:
         return [token.id for token in self.tokens]
 
 
-def run(engine, prompt, max_tokens, sampling=GREEDY) -> Collector:
+def run(engine, prompt, max_tokens, sampling=GREEDY, *, score_prompt=False) -> Collector:
     """Everything one request delivers."""
     collector = Collector()
-    engine.submit(GenerationRequest(tuple(prompt), max_tokens, sampling), collector)
+    engine.submit(GenerationRequest(tuple(prompt), max_tokens, sampling, score_prompt=score_prompt), collector)
     return collector.wait()

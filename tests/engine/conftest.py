@@ -62,9 +62,13 @@ def make_engine(model, params, taps, small_buckets) -> Iterator[Callable[..., Ja
     made: list[JaxEngine] = []
 
     def make(
-        stop_ids: tuple[int, ...] = (), queue_size: int = 4, start: bool = True, lookahead: bool = False
+        stop_ids: tuple[int, ...] = (),
+        queue_size: int = 4,
+        start: bool = True,
+        lookahead: bool = False,
+        context: int = CONTEXT,
     ) -> JaxEngine:
-        engine = JaxEngine(model, params, taps, stop_ids, CONTEXT, queue_size, lookahead)
+        engine = JaxEngine(model, params, taps, stop_ids, context, queue_size, lookahead)
         made.append(engine)
         if start:
             engine.start()

@@ -22,7 +22,7 @@ from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.engine import chunks, sequence, steps
 from neuroscope_jax.engine.engine import JaxEngine
 from neuroscope_jax.engine.load import load
-from neuroscope_jax.engine.requests import GenerationRequest, PromptScored
+from neuroscope_jax.engine.requests import GenerationRequest
 from neuroscope_jax.engine.sampling import Sampling
 from neuroscope_jax.models import sharding
 from tests.engine.collect import GREEDY, Collector
@@ -94,8 +94,7 @@ def answered(engine: JaxEngine) -> Collector:
 
 
 def told(collector: Collector) -> dict[str, Any]:
-    scored, *tokens = collector.tokens
-    assert isinstance(scored, PromptScored)
+    (scored,), tokens = collector.scored, collector.tokens
     features = [token.features[0] for token in tokens]
     return {
         "ids": [token.id for token in tokens],

@@ -15,7 +15,6 @@ from neuroscope_jax.engine.requests import (
     Finished,
     GeneratedToken,
     GenerationRequest,
-    PromptScored,
     QueueFull,
     SamplingOptions,
 )
@@ -107,23 +106,25 @@ def test_logprobs_are_the_models_own(make_engine, model, params):
         assert [j for j, _ in token.top_logprobs] == np.argsort(-logprobs[2 + i], kind="stable")[:4].tolist()
 
 
-@pytest.mark.parametrize("length", [1, 2, 9, 40])
+@pytest.mark.parametrize("length", [1, 2, 9, 40, 53])
 def test_a_scored_prompt_comes_first_with_the_models_own_logprobs(make_engine, model, params, length):
+    """Of the longest, the last chunk of 8 begins early: it would reach past the cache."""
     prompt = np.random.default_rng(length).integers(0, VOCAB, length).tolist()
-    delivered, collector = [], Collector()
-
-    def deliver(item):
-        (delivered.append if isinstance(item, PromptScored) else collector)(item)
-
-    request = GenerationRequest(tuple(prompt), 0, SamplingOptions(temperature=0, top_logprobs=3), score_prompt=True)
-    engine = make_engine()
-    engine.submit(request, deliver)
-    assert collector.wait().ends == [Finished("length", 0)]
+    options = SamplingOptions(temperature=0, top_logprobs=3)
+    found = run(make_engine(context=54), prompt, 0, options, score_prompt=True)
+    assert found.ends == [Finished("length", 0)]
     logits = np.asarray(whole_sequence(model)(params, jnp.array([prompt + [0] * (CONTEXT - length)]))[0], np.float64)
     logprobs = (logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))[: length - 1]
-    np.testing.assert_allclose(delivered[0].logprobs, logprobs[np.arange(length - 1), prompt[1:]], atol=1e-4)
-    for found, row in zip(delivered[0].top_logprobs, logprobs, strict=True):
-        assert [token_id for token_id, _ in found] == np.argsort(-row, kind="stable")[:3].tolist()
+    (scored,) = found.scored
+    assert len(scored.logprobs) == len(scored.top_logprobs) == length - 1
+    np.testing.assert_allclose(scored.logprobs, logprobs[np.arange(length - 1), prompt[1:]], atol=1e-4)
+    for row, expected in zip(scored.top_logprobs, logprobs, strict=True):
+        assert [token_id for token_id, _ in row] == np.argsort(-expected, kind="stable")[:3].tolist()
+
+
+def test_what_may_be_kept_is_known_once_the_weights_are_there(make_engine, monkeypatch):
+    monkeypatch.setattr(engine_module, "budget", lambda: 12345)
+    assert make_engine()._kept.budget == 12345
 
 
 def test_steps_are_dispatched_one_ahead(make_engine, monkeypatch):
@@ -268,9 +269,10 @@ def test_logits_that_are_no_numbers_are_an_error(make_engine, params):
     engine = make_engine()
     broken = jax.tree.map(lambda leaf: leaf * jnp.nan, params)
     engine._programs = dataclasses.replace(engine._programs, params=broken)
-    ended = run(engine, [1, 2], 10).ends[0]
-    assert ended.reason == "error"
-    assert "position 1 are not finite" in str(ended.error)
+    for score_prompt, message in ((False, "position 1 are not finite"), (True, "in the prompt are not finite")):
+        ended = run(engine, [1, 2], 10, score_prompt=score_prompt).ends[0]
+        assert ended.reason == "error"
+        assert message in str(ended.error)
 
 
 def test_a_job_taken_while_closing_does_not_run(make_engine, monkeypatch):

@@ -41,6 +41,17 @@ def test_a_step_that_fails_at_a_random_token(make_engine, monkeypatch):
         assert run(engine, [1, 2, 3], TOKENS).ids == good
 
 
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_prompt_that_cannot_be_scored(make_engine, monkeypatch, at):
+    engine, prompt = make_engine(), [1, 2, 3] * 8
+    good = run(engine, prompt, TOKENS).ids
+    with monkeypatch.context() as patch:
+        failing(patch, steps, "score_step", at, [])
+        failed = run(engine, prompt, TOKENS, score_prompt=True)
+    assert (failed.scored, failed.ids, [end.reason for end in failed.ends]) == ([], [], ["error"])
+    assert run(engine, prompt, TOKENS, score_prompt=True).ids == good
+
+
 @pytest.mark.parametrize("at", [0, 1, 13])
 def test_a_figure_that_cannot_be_fetched(make_engine, monkeypatch, at):
     engine = make_engine()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.engine import kept, steps
-from neuroscope_jax.engine.requests import GenerationRequest, PromptScored, SamplingOptions
+from neuroscope_jax.engine.requests import GenerationRequest
 from tests.engine.collect import GREEDY, Collector, run
 from tests.engine.conftest import CONTEXT, VOCAB
 
@@ -18,7 +18,7 @@ def short_prefixes(monkeypatch):
 
 @pytest.fixture
 def fed(monkeypatch):
-    """Of every prefill: (first position, tokens)."""
+    """Of every chunk of a prompt: (first position, tokens)."""
     found, extend, prefill, score = [], steps.extend_step, steps.prefill_step, steps.score_step
 
     def extending(model, params, cache, ids, start):
@@ -155,19 +155,20 @@ def test_cancelled_between_two_chunks(make_engine, short_prefixes, monkeypatch):
     assert_same(answer, run(make_engine(), text, 5))
 
 
-def scored(text, max_tokens, **sampling):
-    return GenerationRequest(tuple(text), max_tokens, SamplingOptions(temperature=0, **sampling), score_prompt=True)
-
-
-def test_a_scored_prompt_is_read_once(make_engine, short_prefixes, fed):
-    engine, text, collector = make_engine(), prompt(20), Collector()
+@pytest.mark.parametrize("length", [3, 20])
+def test_a_scored_prompt_is_read_once(make_engine, short_prefixes, fed, length):
+    """And what is kept of other requests stays as it was."""
+    engine, text = make_engine(), prompt(length)
+    chat = run(engine, [*text, *prompt(20, 1)], 3)
     fed.clear()
-    engine.submit(scored(text, 12), collector)
-    first, *tokens = collector.wait().tokens
-    assert isinstance(first, PromptScored)
-    assert fed == [(0, 8), (8, 8), (16, 4), (19, 1)]
-    collector.tokens = tokens
-    assert_same(collector, run(make_engine(), text, 12))
+    found = run(engine, text, 12, score_prompt=True)
+    begins = list(range(0, length, 8))
+    assert fed == [*((begin, 4 if length - begin <= 4 else 8) for begin in begins), (length - 1, 1)]
+    assert len(found.scored[0].logprobs) == length - 1
+    assert_same(found, run(make_engine(), text, 12))
+    fed.clear()
+    run(engine, [*text, *prompt(20, 1), *chat.ids, 1, 2], 3)
+    assert sum(count for _, count in fed) == 3
 
 
 def test_cancelled_while_a_prompt_is_scored(make_engine, short_prefixes, monkeypatch, fed):
@@ -182,9 +183,9 @@ def test_cancelled_while_a_prompt_is_scored(make_engine, short_prefixes, monkeyp
     monkeypatch.setattr(steps, "score_step", scoring)
     ready = threading.Event()
     engine.submit(GenerationRequest((1,), 1, GREEDY), lambda item: ready.wait(60))
-    jobs.append(engine.submit(scored(text, 5), collector))
+    jobs.append(engine.submit(GenerationRequest(tuple(text), 5, GREEDY, score_prompt=True), collector))
     ready.set()
     assert [end.reason for end in collector.wait().ends] == ["cancelled"]
-    assert collector.tokens == []
+    assert collector.scored == collector.tokens == []
     assert fed == [(0, 1), (0, 8)]
     assert_same(run(engine, text, 5), run(make_engine(), text, 5))

@@ -51,6 +51,12 @@ def test_the_same_answer(engines, length, lookahead):
     assert [keys.shape[1] for keys in last.cache.keys] == [SLOTS, CONTEXT, SLOTS]
 
 
+def test_a_scored_prompt(engines):
+    text = prompt(150)
+    (expected,), (found,) = (run(engines(margin), text, 0, score_prompt=True).scored for margin in (10_000, 50))
+    assert found.logprobs == pytest.approx(expected.logprobs, abs=1e-4)
+
+
 def test_the_turns_of_a_chat_and_side_questions(engines):
     """Past the local slots: what is taken up again, cut back, or too far gone."""
     whole, asked = engines(10_000), []

@@ -114,3 +114,21 @@ async def test_raw_text_through_the_official_client(server):
     assert texts == ["b", "c", ""]
     assert [event["token"] for event in activations] == ["b", "c"]
     assert complete["completion_id"].startswith("cmpl-")
+
+
+@pytest.mark.parametrize("max_tokens", [0, 2])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_choices_of_a_prompt_share_its_scores(server, max_tokens, stream):
+    asked = {"model": "demo", "prompt": ["ab", "cde"], "n": 3, "echo": True, "logprobs": 0, "max_tokens": max_tokens}
+    answer = await server.openai.completions.create(**asked, stream=stream)
+    chunks = [chunk async for chunk in answer] if stream else [answer]
+    found = {}
+    for choice in (choice for chunk in chunks for choice in chunk.choices):
+        found.setdefault(choice.index, []).extend(choice.logprobs.token_logprobs if choice.logprobs else [])
+    made = [-0.5] * max_tokens
+    assert found == {i: [-1.0, -2.0, *made] if i < 3 else [-1.0, -2.0, -3.0, *made] for i in range(6)}
+    scored = [
+        generation.request.prompt_ids[1:] for generation in server.engine.generations if generation.request.score_prompt
+    ]
+    assert len(scored) == len(set(scored)) == 2
+    assert len(server.engine.generations) == (6 if max_tokens else 2)
