@@ -1,5 +1,6 @@
 """Whether the native kernels can be had here, and their registration with XLA."""
 
+import ctypes
 import functools
 import logging
 
@@ -20,6 +21,14 @@ TARGETS = {KERNELS: (PRODUCT, PRODUCT_WHERE, ATTENTION), QUANTIZED: (SCALED_PROD
 def available(sources: Sources = KERNELS) -> bool:
     """Whether there are a library's kernels for the platform in use, and a place for them in what is being computed."""
     return jax.default_backend() == "cpu" and not partitioned() and _registered(sources)
+
+
+@functools.cache
+def take_many_rows() -> bool:
+    """Whether, where they are available, products of floats beat XLA's however many rows there are."""
+    ask = begin(KERNELS).result().neuroscope_takes_many_rows
+    ask.restype = ctypes.c_bool
+    return bool(ask())
 
 
 def partitioned() -> bool:

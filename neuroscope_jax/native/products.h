@@ -15,16 +15,24 @@
 #include "crew.h"
 #include "dots.h"
 #include "kernels.h"
+#include "tiles.h"
 
 namespace neuroscope {
 
 constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they stay in the second cache
+
+// With more rows than these it is done in tiles, which then beat both this and XLA. That is measured on AVX2 alone.
+constexpr bool kTiles = kLanes == 8;
+constexpr int64_t kFewRows = kTiles ? 48 : INT64_MAX;
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.
 template <typename X, typename W>
 void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
              const float* scales) {
   if (rows == 0) return;
+  if constexpr (!std::is_same_v<W, Int8>) {
+    if (rows > kFewRows) return product_in_tiles(threads, x, weight, rows, in, out, y);
+  }
   using P = typename Multiplied<X, W>::type;
   const Rows<X, W> of_x(x, rows, in);
   int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce, group = (rows + groups - 1) / groups;

@@ -9,8 +9,8 @@ from neuroscope_jax.native import kernels
 from neuroscope_jax.native.library import KERNELS, QUANTIZED
 
 # By the dtypes of x and weight, the rows up to which the kernel is faster than XLA:CPU's own product, measured on
-# [9216, 2304] and [2304, 9216]: from here on XLA multiplies at nearly the processor's peak. For the mixed product it
-# first writes the weight out in float32. Of int4 XLA makes as much as a kernel that was tried.
+# [9216, 2304] and [2304, 9216] with AVX-512: from here on XLA multiplies at nearly the processor's peak. For the mixed
+# product it first writes the weight out in float32. Of int4 XLA makes as much as a kernel that was tried.
 MOST_ROWS = {
     ("float32", "float32"): 64,
     ("float32", "bfloat16"): 512,
@@ -22,8 +22,10 @@ MOST_ROWS = {
 
 def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     """Whether a product here should be used for so many rows of x and weights of a kind."""
-    sources = QUANTIZED if weight == "int8" else KERNELS
-    return rows <= MOST_ROWS.get((jnp.dtype(x_dtype).name, weight), 0) and kernels.available(sources)
+    most = MOST_ROWS.get((jnp.dtype(x_dtype).name, weight), 0)
+    if not most or not kernels.available(QUANTIZED if weight == "int8" else KERNELS):
+        return False
+    return rows <= most or (weight != "int8" and kernels.take_many_rows())
 
 
 def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array, "m o"]:

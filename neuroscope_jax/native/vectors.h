@@ -125,7 +125,7 @@ Floats half(Floats words, int which) {
 
 // ---- functions -----------------------------------------------------------------------------------------------------
 
-inline Floats filled(float value) { return Floats{} + value; }
+inline Floats filled(float value) { return value - Floats{}; }  // less 0 is nothing to a compiler, plus 0 would be
 
 // e^x, to 2e-7 of itself; from below the smallest float32 up to 88. Cephes' polynomial; NaN stays NaN.
 inline Floats exp(Floats x) {

@@ -299,6 +299,12 @@ def test_a_slow_program_is_not_waited_for_at_every_length() -> None:
     assert found == {"8": Spread.of([1.0, 2.0]), "100": Spread.of([200.0, 101.0])}
 
 
+def test_nor_is_one_that_will_be_slow() -> None:
+    """A second a token: 299 are borne, 301 are not begun with."""
+    found = first_tokens(lambda ids: float(len(ids)), plan(repeats=1), (8, 299, 301))
+    assert list(found) == ["8", "299"]
+
+
 def test_each_repeat_has_a_prompt_of_its_own() -> None:
     prompts: list[tuple[int, ...]] = []
     first_tokens(lambda ids: float(prompts.append(ids) or 1), plan(repeats=3), (8,))

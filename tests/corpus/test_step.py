@@ -58,8 +58,10 @@ def found(work: Pass, mesh: jax.sharding.Mesh, tmp_path_factory: pytest.TempPath
 def stored(work: Pass) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Activations of every token that counts [N, E], and its document, offset and sample."""
     batch = rows(work.texts, work.samples, work.structure, np.arange(len(work.samples)))
-    encode = jax.jit(lambda ids: work.sae.encode(residual_after(work.model, work.params, ids)))
-    activations = np.concatenate([encode(jnp.asarray(ids)) for ids in np.split(batch.ids, len(batch.ids) // 10)])
+    # Weights that are constants of a program are multiplied in another order than those it is given.
+    encode = jax.jit(lambda params, sae, ids: sae.encode(residual_after(work.model, params, ids)))
+    lots = np.split(batch.ids, len(batch.ids) // 10)
+    activations = np.concatenate([encode(work.params, work.sae, jnp.asarray(ids)) for ids in lots])
     row, place = np.nonzero(batch.counted)
     return activations[row, place], batch.document[row], batch.offset[row] + place - 1, row
 

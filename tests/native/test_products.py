@@ -23,7 +23,8 @@ def rounded(rng: np.random.Generator, shape: tuple[int, int], dtype: jnp.dtype) 
 @pytest.mark.parametrize(
     ("rows", "width", "out"),
     [(rows, 70, 33) for rows in range(1, 10)]  # every number of rows at once, and one more
-    + [(1, 1, 1), (3, 5, 3), (17, 16, 8), (33, 127, 31), (64, 256, 129), (1, 2304, 65), (8, 2304, 65)],
+    + [(1, 1, 1), (3, 5, 3), (17, 16, 8), (33, 127, 31), (64, 256, 129), (1, 2304, 65), (8, 2304, 65)]
+    + [(49, 70, 33), (53, 383, 17), (60, 384, 128), (61, 385, 129), (130, 33, 300), (200, 1000, 260), (64, 7, 1)],
 )
 @pytest.mark.usefixtures("native")
 def test_equals_numpy(rows: int, width: int, out: int, x_dtype: jnp.dtype, weight_dtype: jnp.dtype) -> None:
@@ -33,7 +34,8 @@ def test_equals_numpy(rows: int, width: int, out: int, x_dtype: jnp.dtype, weigh
     assert found.dtype == jnp.float32
     exact_x, exact_weight = np.asarray(x, np.float64), np.asarray(weight, np.float64)
     summed = np.abs(exact_x) @ np.abs(exact_weight).T  # what float32's rounding is in proportion to
-    assert np.all(np.abs(found - exact_x @ exact_weight.T) <= 2**-22 * summed)
+    allowed = 2**-21 if rows > 48 else 2**-22  # hundreds of products one after the other, or in the lanes of a vector
+    assert np.all(np.abs(found - exact_x @ exact_weight.T) <= allowed * summed)
 
 
 @pytest.mark.usefixtures("native")
@@ -49,6 +51,18 @@ def test_a_row_does_not_depend_on_its_neighbours(width: int, x_dtype: jnp.dtype,
 
 
 @pytest.mark.usefixtures("native")
+@pytest.mark.parametrize(("x_dtype", "weight_dtype"), KINDS)
+def test_nor_where_they_are_many(x_dtype: jnp.dtype, weight_dtype: jnp.dtype) -> None:
+    """So that a corpus pass gives the same numbers whatever shares a batch."""
+    rng = np.random.default_rng(6)
+    x, weight = rounded(rng, (101, 500), x_dtype), rounded(rng, (150, 500), weight_dtype)
+    together = products.product(x, weight)
+    for rows in range(49, 101, 7):
+        np.testing.assert_array_equal(together[:rows], products.product(x[:rows], weight), f"{rows} rows")
+        np.testing.assert_array_equal(together[101 - rows :], products.product(x[101 - rows :], weight))
+
+
+@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("weight_dtype", [jnp.float32, jnp.bfloat16])
 def test_what_is_not_finite_stays_where_it_is(weight_dtype: jnp.dtype) -> None:
     x = jnp.ones((3, 40)).at[1, 7].set(jnp.inf)
@@ -57,7 +71,7 @@ def test_what_is_not_finite_stays_where_it_is(weight_dtype: jnp.dtype) -> None:
 
 
 @pytest.mark.usefixtures("native")
-@pytest.mark.parametrize(("rows", "width", "out"), [(0, 4, 3), (2, 0, 3), (2, 4, 0)])
+@pytest.mark.parametrize(("rows", "width", "out"), [(0, 4, 3), (2, 0, 3), (2, 4, 0), (60, 0, 3), (60, 4, 0)])
 def test_nothing_to_multiply(rows: int, width: int, out: int) -> None:
     found = products.product(jnp.ones((rows, width)), jnp.ones((out, width)))
     np.testing.assert_array_equal(found, np.zeros((rows, out)))
@@ -74,10 +88,14 @@ def test_on_several_devices_at_once() -> None:
 
 
 @pytest.mark.usefixtures("native")
-def test_matmul_uses_it_for_few_rows_only() -> None:
+@pytest.mark.parametrize("many", [False, True])
+def test_matmul_uses_it_for_few_rows_and_for_many_where_that_is_quicker(
+    many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "take_many_rows", lambda: many)
     weight = jnp.ones((8, 16))
-    assert kernels.PRODUCT in jax.jit(matmul).lower(jnp.ones((1, 16)), weight).as_text()
-    assert kernels.PRODUCT not in jax.jit(matmul).lower(jnp.ones((2048, 16)), weight).as_text()
+    assert kernels.PRODUCT in jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((1, 16))).as_text()
+    assert (kernels.PRODUCT in jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((2048, 16))).as_text()) is many
 
 
 def test_without_a_compiler_xla_does_it_and_that_is_said(
