@@ -61,7 +61,7 @@ def find(config: NeuroscopeConfig) -> Pair:
     local = config.sae_local_path
     sae_path = hub.sae_file(config.sae_repo, config.sae_path) if local is None else Path(local)
     tokenizer = ChatTokenizer.load(folder)
-    model, dtype = model_for(folder, config.dtype, may_be_compact(folder, many_rows=True))
+    model, dtype = model_for(folder, config.dtype, config.dtype == "auto" and may_be_compact(folder, many_rows=True))
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:
         raise UserError(

@@ -30,7 +30,7 @@ def chunks(begin: int, end: int, slots: int) -> list[Chunk]:
     """The tokens begin … end - 1 in order, at least one; every chunk lies within `slots`, its padding included.
 
     Where the padding of the last would reach past the cache, that chunk begins earlier: what it computes again comes
-    out the same.
+    out the same, but for rounding.
     """
     cut, most = [], CHUNK_BUCKETS[-1]
     while end - begin > most:

@@ -8,8 +8,6 @@ namespace neuroscope {
 template void product(Threads&, const float*, const float*, int64_t, int64_t, int64_t, float*, const float*);
 template void attend(Threads&, const Shape&, const float*, const float*, const float*, float*);
 
-bool takes_many_rows() { return kTiles; }
-
 void product_where(Threads& threads, const float* x, const float* weight, const bool* wanted, int64_t in, int64_t out,
                    float* y) {
   const Rows<float, float> of_x(x, 1, in);
@@ -21,5 +19,8 @@ void product_where(Threads& threads, const float* x, const float* weight, const 
     }
   });
 }
+
+// Whether products of floats are worth having however many rows there are.
+extern "C" __attribute__((visibility("default"))) bool neuroscope_takes_many_rows() { return kTiles; }
 
 }  // namespace neuroscope

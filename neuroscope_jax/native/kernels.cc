@@ -76,9 +76,6 @@ ffi::Error attention_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::
 }  // namespace
 }  // namespace neuroscope
 
-// Whether products of floats are worth having however many rows there are.
-extern "C" __attribute__((visibility("default"))) bool neuroscope_takes_many_rows() { return neuroscope::takes_many_rows(); }
-
 EXPORTED(neuroscope_product, neuroscope::product_kernel)
 EXPORTED(neuroscope_product_where, neuroscope::product_where_kernel)
 EXPORTED(neuroscope_attention, neuroscope::attention_kernel)

@@ -22,9 +22,6 @@ template <typename X, typename W>
 void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
              const float* scales = nullptr);
 
-// Whether that is quicker than XLA however many rows there are.
-bool takes_many_rows();
-
 // The same sums for one row of x where `wanted`, 0 elsewhere; the weights there are not read.
 void product_where(Threads& threads, const float* x, const float* weight, const bool* wanted, int64_t in, int64_t out,
                    float* y);

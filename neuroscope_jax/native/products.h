@@ -22,7 +22,11 @@ namespace neuroscope {
 constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they stay in the second cache
 
 // With more rows than these it is done in tiles, which then beat both this and XLA. That is measured on AVX2 alone.
-constexpr bool kTiles = kLanes == 8;
+#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
+constexpr bool kTiles = true;
+#else
+constexpr bool kTiles = false;
+#endif
 constexpr int64_t kFewRows = kTiles ? 48 : INT64_MAX;
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.

@@ -28,11 +28,25 @@ def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     return rows <= most or (weight != "int8" and kernels.take_many_rows())
 
 
+@jax.custom_vjp
 def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array, "m o"]:
     """`x @ weight.T`, summed and returned in float32; of dtypes that are a key of MOST_ROWS."""
     result = jax.ShapeDtypeStruct((x.shape[0], weight.shape[0]), jnp.float32)
     y: Array = jax.ffi.ffi_call(kernels.PRODUCT, result)(x, weight)
     return y
+
+
+def _forward(x: Array, weight: Array) -> tuple[Array, tuple[Array, Array]]:
+    return product(x, weight), (x, weight)
+
+
+def _backward(kept: tuple[Array, Array], slope: Float[Array, "m o"]) -> tuple[Array, Array]:
+    """By XLA: a model is trained only to make the demo pair."""
+    x, weight = kept
+    return (slope @ weight).astype(x.dtype), (slope.T @ x).astype(weight.dtype)
+
+
+product.defvjp(_forward, _backward)
 
 
 def product_where(

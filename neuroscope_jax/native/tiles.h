@@ -6,7 +6,7 @@
 //     weight [kBlockRows, kDepth]  ─▶  panels [kDepth, kColumns]      y [kTileRows, kColumns] += x [kTileRows, kDepth] · panel
 //
 // The sums of a tile of y are in registers meanwhile. Each y is the same sum in the same order however many rows there
-// are.
+// are, and another than for few rows, by rounding.
 
 #pragma once
 
@@ -25,6 +25,7 @@ constexpr int kVectors = 2, kColumns = kVectors * kLanes;
 constexpr int kTileRows = (kRegisters - kVectors - 1) / kVectors;  // beside the sums, a row of the panel and one of x
 constexpr int64_t kDepth = (24 << 10) / (sizeof(float) * kColumns);  // of a panel, which the first cache holds
 constexpr int64_t kBlockRows = 128;
+constexpr int64_t kLeastRows = 96;  // of x, for which a block is worth being written out once more
 
 // The tile of y that kRows rows of x make with a panel, set where it `begins`, else added to. The `next` rows of x are
 // fetched meanwhile: they are not where the processor would look for them.
@@ -74,7 +75,7 @@ inline Floats widened(const BFloat16* p) {
   return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
 }
 
-// kLanes vectors as a matrix.
+// kLanes vectors as a matrix, a step of a vector's width at a time where that is known how.
 inline void transpose(Floats (&rows)[kLanes]) {
 #if defined(__AVX__) && !defined(__AVX512F__)
   Floats pairs[8], fours[8];
@@ -144,25 +145,42 @@ class Wide<float> {
   const float* x_;
 };
 
+// The rows of a task, in whole tiles: all of x, but parts of it where threads would have no block of their own.
+inline int64_t rows_a_task(const Threads& threads, int64_t rows, int64_t blocks) {
+  int64_t parts = std::clamp<int64_t>(4 * threads.count() / std::max<int64_t>(blocks, 1), 1, (rows - 1) / kLeastRows + 1);
+  int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  return (tiles + parts - 1) / parts * kTileRows;
+}
+
+template <typename W>
+void block_in_tiles(const float* x, const W* weight, int64_t rows, int64_t in, int64_t count, float* y, int64_t out) {
+  struct alignas(64) Panels {
+    float at[kBlockRows * kDepth];
+  };
+  std::unique_ptr<Panels> panels(new Panels);
+  int64_t k = 0;
+  do {  // once where there is nothing to add up, for the zeros
+    int64_t depth = std::min(in - k, kDepth);
+    for (int64_t c = 0; c < count; c += kColumns)
+      write_panel(weight + c * in + k, in, count - c, depth, panels->at + c * depth);
+    for (int64_t r = 0; r < rows; r += kTileRows) {
+      Tile form = tile_of(std::min<int64_t>(rows - r, kTileRows), std::make_integer_sequence<int, kTileRows>());
+      bool next = r + 2 * kTileRows <= rows;
+      for (int64_t c = 0; c < count; c += kColumns)
+        form(x + r * in + k, in, panels->at + c * depth, depth, y + r * out + c, out, count - c, k == 0,
+             next && c == 0);
+    }
+  } while ((k += kDepth) < in);
+}
+
 template <typename X, typename W>
 void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y) {
   const Wide<X> wide(threads, x, rows, in);
-  Crew::run(threads, (out + kBlockRows - 1) / kBlockRows, [&](int64_t task) {
-    int64_t o = task * kBlockRows, count = std::min(out - o, kBlockRows);
-    std::unique_ptr<float[]> panels(new float[(kBlockRows + kColumns) * kDepth]);
-    int64_t k = 0;
-    do {  // once where there is nothing to add up, for the zeros
-      int64_t depth = std::min(in - k, kDepth);
-      for (int64_t c = 0; c < count; c += kColumns)
-        write_panel(weight + (o + c) * in + k, in, count - c, depth, &panels[c * depth]);
-      for (int64_t r = 0; r < rows; r += kTileRows) {
-        Tile form = tile_of(std::min<int64_t>(rows - r, kTileRows), std::make_integer_sequence<int, kTileRows>());
-        bool next = r + 2 * kTileRows <= rows;
-        for (int64_t c = 0; c < count; c += kColumns)
-          form(wide.data() + r * in + k, in, &panels[c * depth], depth, y + r * out + o + c, out, count - c, k == 0,
-               next && c == 0);
-      }
-    } while ((k += kDepth) < in);
+  int64_t blocks = (out + kBlockRows - 1) / kBlockRows, each = rows_a_task(threads, rows, blocks);
+  Crew::run(threads, blocks * ((rows + each - 1) / each), [&](int64_t task) {
+    int64_t o = task % blocks * kBlockRows, r = task / blocks * each;
+    block_in_tiles(wide.data() + r * in, weight + o * in, std::min(rows - r, each), in, std::min(out - o, kBlockRows),
+                   y + r * out + o, out);
   });
 }
 

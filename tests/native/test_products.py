@@ -42,7 +42,7 @@ def test_equals_numpy(rows: int, width: int, out: int, x_dtype: jnp.dtype, weigh
 @pytest.mark.parametrize(("x_dtype", "weight_dtype"), KINDS)
 @pytest.mark.parametrize("width", [15, 288, 300])
 def test_a_row_does_not_depend_on_its_neighbours(width: int, x_dtype: jnp.dtype, weight_dtype: jnp.dtype) -> None:
-    """So that a prompt read in one go, in parts or token by token gives the same numbers."""
+    """So that a prompt read in parts or token by token gives the same numbers."""
     rng = np.random.default_rng(5)
     x, weight = rounded(rng, (23, width), x_dtype), rounded(rng, (77, width), weight_dtype)
     together = products.product(x, weight)
@@ -64,10 +64,23 @@ def test_nor_where_they_are_many(x_dtype: jnp.dtype, weight_dtype: jnp.dtype) ->
 
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("weight_dtype", [jnp.float32, jnp.bfloat16])
-def test_what_is_not_finite_stays_where_it_is(weight_dtype: jnp.dtype) -> None:
-    x = jnp.ones((3, 40)).at[1, 7].set(jnp.inf)
+@pytest.mark.parametrize("rows", [3, 60])
+def test_what_is_not_finite_stays_where_it_is(rows: int, weight_dtype: jnp.dtype) -> None:
+    x = jnp.ones((rows, 40)).at[1, 7].set(jnp.inf)
     found = products.product(x, jnp.ones((9, 40), weight_dtype))
-    np.testing.assert_array_equal(jnp.isfinite(found).all(axis=1), [True, False, True])
+    np.testing.assert_array_equal(jnp.isfinite(found).all(axis=1), np.arange(rows) != 1)
+
+
+@pytest.mark.usefixtures("native")
+def test_a_product_can_be_learnt_through() -> None:
+    rng = np.random.default_rng(7)
+    x, weight = rounded(rng, (60, 40), jnp.float32), rounded(rng, (9, 40), jnp.float32)
+    found, expected = (
+        jax.grad(lambda x, weight, form=form: jnp.sum(jnp.sin(form(x, weight))), argnums=(0, 1))(x, weight)
+        for form in (products.product, lambda x, weight: x @ weight.T)
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.usefixtures("native")
