@@ -23,7 +23,7 @@ from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.registry import first_blocks
 from neuroscope_jax.models.sharding import everything_at
-from neuroscope_jax.models.weights import Params, load_weights, may_be_compact
+from neuroscope_jax.models.weights import Params, load_weights
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
 
@@ -50,8 +50,7 @@ class Pair:
         if self.config.model_parallel > 1:
             logger.info("model_parallel is for serving: a corpus pass has a copy on each device, and divides the texts")
         placement, norm = everything_at(replicated(mesh)), self.config.sae_input_norm
-        compact = may_be_compact(self.folder, many_rows=True)
-        params = load_weights(self.folder, self.model, self.model.dtype, part, placement, compact)
+        params = load_weights(self.folder, self.model, self.model.dtype, part, placement)
         return part, params, load_sae(self.sae_path, self.model.config.hidden_size, norm, placement)
 
 
@@ -61,7 +60,7 @@ def find(config: NeuroscopeConfig) -> Pair:
     local = config.sae_local_path
     sae_path = hub.sae_file(config.sae_repo, config.sae_path) if local is None else Path(local)
     tokenizer = ChatTokenizer.load(folder)
-    model, dtype = model_for(folder, config.dtype, config.dtype == "auto" and may_be_compact(folder, many_rows=True))
+    model, dtype = model_for(folder, config.dtype)
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:
         raise UserError(

@@ -90,16 +90,9 @@ def load_weights(
     return _load(_checked(folder, model), needed, dtype, placement, compact, quantization)
 
 
-def may_be_compact(folder: Path, many_rows: bool = False) -> bool:
-    """Whether a checkpoint's weights can stay bfloat16 under float32 arithmetic: nothing is lost, and half is read.
-
-    With `many_rows` at a time XLA would write them out in float32 each time, so kernels must take those too.
-    """
-    return (
-        kernels.available()
-        and (not many_rows or kernels.take_many_rows())
-        and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
-    )
+def may_be_compact(folder: Path) -> bool:
+    """Whether a checkpoint's weights can stay bfloat16 under float32 arithmetic: nothing is lost, and half is read."""
+    return kernels.available() and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
 
 
 def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:

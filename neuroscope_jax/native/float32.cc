@@ -20,7 +20,6 @@ void product_where(Threads& threads, const float* x, const float* weight, const 
   });
 }
 
-// Whether products of floats are worth having however many rows there are.
-extern "C" __attribute__((visibility("default"))) bool neuroscope_takes_many_rows() { return kTiles; }
+extern "C" __attribute__((visibility("default"))) bool neuroscope_in_tiles() { return kTiles; }
 
 }  // namespace neuroscope

@@ -24,9 +24,9 @@ def available(sources: Sources = KERNELS) -> bool:
 
 
 @functools.cache
-def take_many_rows() -> bool:
-    """Whether, where they are available, products of floats beat XLA's however many rows there are."""
-    ask = begin(KERNELS).result().neuroscope_takes_many_rows
+def in_tiles() -> bool:
+    """Whether, where they are available, products of many rows of floats are done in tiles."""
+    ask = begin(KERNELS).result().neuroscope_in_tiles
     ask.restype = ctypes.c_bool
     return bool(ask())
 

@@ -21,7 +21,7 @@ namespace neuroscope {
 
 constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they stay in the second cache
 
-// With more rows than these it is done in tiles, which then beat both this and XLA. That is measured on AVX2 alone.
+// With more rows than these it is done in tiles, which are quicker then. That is measured on AVX2 alone.
 #if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
 constexpr bool kTiles = true;
 #else

@@ -21,7 +21,7 @@ from neuroscope_jax.corpus.state import Batch
 from neuroscope_jax.corpus.step import corpus_step, empty_states, local_mesh, residual_after
 from neuroscope_jax.corpus.structure import Structure
 from neuroscope_jax.demo.text import chats, render
-from neuroscope_jax.models.weights import load_weights, may_be_compact
+from neuroscope_jax.models.weights import load_weights
 from neuroscope_jax.native import kernels
 
 SEED, SAMPLES = 5, 60
@@ -79,11 +79,6 @@ def test_the_program_holds_no_later_block_and_no_unembedding(work: Pass, mesh: j
     assert products
     assert not [line for line in products if f"{vocabulary}x{width}" in line]
     assert set(work.params) == {"embed_tokens", "layers_0", "layers_1", "layers_2", "layers_3"}
-
-
-def test_weights_stay_bfloat16_where_kernels_take_a_whole_batch(work: Pass, pair: setup.Pair) -> None:
-    expected = "bfloat16" if may_be_compact(pair.folder, many_rows=True) else "float32"
-    assert {leaf.dtype.name for leaf in jax.tree.leaves(work.params)} == {expected}
 
 
 def test_the_residual_is_the_whole_models(work: Pass, pair: setup.Pair) -> None:

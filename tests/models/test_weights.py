@@ -110,9 +110,6 @@ def test_compact_weights_stay_bfloat16_and_the_model_computes_the_same(
     save_file({key: value.astype(ml_dtypes.bfloat16) for key, value in tensors.items()}, folder / "model.safetensors")
     monkeypatch.setattr(kernels, "available", lambda *_: True)
     assert may_be_compact(folder)
-    for many in (False, True):
-        monkeypatch.setattr(kernels, "take_many_rows", lambda many=many: many)
-        assert may_be_compact(folder, many_rows=True) is many
     monkeypatch.setattr(kernels, "available", lambda *_: False)  # XLA's products, which are the same for both
     assert not may_be_compact(folder)
     whole = load_weights(folder, model, jnp.float32)

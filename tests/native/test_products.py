@@ -101,14 +101,17 @@ def test_on_several_devices_at_once() -> None:
 
 
 @pytest.mark.usefixtures("native")
-@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "tiles", "many"), [("float32", True, False), ("bfloat16", True, True), ("bfloat16", False, False)]
+)
 def test_matmul_uses_it_for_few_rows_and_for_many_where_that_is_quicker(
-    many: bool, monkeypatch: pytest.MonkeyPatch
+    dtype: str, tiles: bool, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "take_many_rows", lambda: many)
-    weight = jnp.ones((8, 16))
-    assert kernels.PRODUCT in jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((1, 16))).as_text()
-    assert (kernels.PRODUCT in jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((2048, 16))).as_text()) is many
+    monkeypatch.setattr(kernels, "in_tiles", lambda: tiles)
+    weight = jnp.ones((8, 16), dtype)
+    for rows, taken in ((1, True), (2048, many)):
+        lowered = jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((rows, 16), dtype))
+        assert (kernels.PRODUCT in lowered.as_text()) is taken
 
 
 def test_without_a_compiler_xla_does_it_and_that_is_said(
