@@ -84,9 +84,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--dtype",
         type=some_of(dtypes),
         default=["bfloat16", "float32", "int8"],
-        help="some of "
-        + ",".join(dtypes)
-        + ": all of them in decode, peers and corpus, the first in the other sections",
+        help=f"some of {','.join(dtypes)}: all of them in decode, peers and corpus, the first in the other sections",
     )
     parser.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
     parser.add_argument("--tokens", type=at_least(2), default=32, help="tokens in each answer")

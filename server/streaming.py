@@ -25,9 +25,11 @@ async def frames(
 
     async def next_chunk() -> bytes | None:
         delta = await completion.next_delta()
-        if delta is not None and delta.prompt:  # thousands of rows, which would hold up everybody
+        if delta is None:
+            return None
+        if delta.prompt:  # thousands of rows, which would hold up everybody
             return await asyncio.to_thread(lambda: _frame(chunk(delta)))
-        return None if delta is None else _frame(chunk(delta))
+        return _frame(chunk(delta))
 
     try:
         async for found in sse.until_end(next_chunk, completion.heartbeat_seconds):

@@ -27,14 +27,14 @@ constexpr bool kTiles = true;
 #else
 constexpr bool kTiles = false;
 #endif
-constexpr int64_t kFewRows = kTiles ? 48 : INT64_MAX;
+constexpr int64_t kFewRows = 48;
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.
 template <typename X, typename W>
 void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
              const float* scales) {
   if (rows == 0) return;
-  if constexpr (!std::is_same_v<W, Int8>) {
+  if constexpr (kTiles && !std::is_same_v<W, Int8>) {
     if (rows > kFewRows) return product_in_tiles(threads, x, weight, rows, in, out, y);
   }
   using P = typename Multiplied<X, W>::type;

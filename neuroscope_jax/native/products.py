@@ -27,10 +27,11 @@ MOST_ROWS_IN_TILES = {**MOST_ROWS, ("float32", "float32"): 128, ("bfloat16", "bf
 
 def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     """Whether a product here should be used for so many rows of x and weights of a kind."""
-    if not kernels.available(QUANTIZED if weight == "int8" else KERNELS):
+    kind = jnp.dtype(x_dtype).name, weight
+    # Whether there are kernels is asked last: it waits for the compiler, which a corpus pass need not do.
+    if rows > MOST_ROWS_IN_TILES.get(kind, 0) or not kernels.available(QUANTIZED if weight == "int8" else KERNELS):
         return False
-    most = MOST_ROWS_IN_TILES if weight != "int8" and kernels.in_tiles() else MOST_ROWS
-    return rows <= most.get((jnp.dtype(x_dtype).name, weight), 0)
+    return rows <= MOST_ROWS[kind] or kernels.in_tiles()
 
 
 @jax.custom_vjp

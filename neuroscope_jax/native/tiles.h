@@ -75,7 +75,7 @@ inline Floats widened(const BFloat16* p) {
   return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
 }
 
-// kLanes vectors as a matrix, a step of a vector's width at a time where that is known how.
+// kLanes vectors as a matrix. The second form is slow, and for vectors that no build makes tiles of so far.
 inline void transpose(Floats (&rows)[kLanes]) {
 #if defined(__AVX__) && !defined(__AVX512F__)
   Floats pairs[8], fours[8];

@@ -114,6 +114,16 @@ def test_matmul_uses_it_for_few_rows_and_for_many_where_that_is_quicker(
         assert (kernels.PRODUCT in lowered.as_text()) is taken
 
 
+def test_no_compiler_is_waited_for_where_xla_is_quicker_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(kernels, "available", lambda *sources: asked.append(sources) or False)
+    assert not products.takes(2048, "float32", "float32")
+    assert not products.takes(1, "float32", "int4")
+    assert asked == []
+    assert not products.takes(1, "float32", "float32")
+    assert len(asked) == 1
+
+
 def test_without_a_compiler_xla_does_it_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
