@@ -20,6 +20,4 @@ void product_where(Threads& threads, const float* x, const float* weight, const 
   });
 }
 
-extern "C" __attribute__((visibility("default"))) bool neuroscope_in_tiles() { return kTiles; }
-
 }  // namespace neuroscope

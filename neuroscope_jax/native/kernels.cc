@@ -10,21 +10,25 @@ namespace neuroscope {
 namespace {
 
 template <typename X, typename W>
-ffi::Error product_of(ffi::ThreadPool& pool, const Array& x, const Array& weight, const Array& y) {
+ffi::Error product_of(ffi::ThreadPool& pool, const Array& x, const Array& weight, const Array& y, const Array& room) {
   XlaThreads threads(pool);
+  auto *of_x = x.data<const X>(), *of_weight = weight.data<const W>();
   return done([&] {
-    product(threads, x.data<const X>(), weight.data<const W>(), x[0], x[1], weight[0], y.data<float>());
+    if (room[0] == 0) product(threads, of_x, of_weight, x[0], x[1], weight[0], y.data<float>());
+    else product_in_tiles(threads, of_x, of_weight, x[0], x[1], weight[0], room.data<float>(), y.data<float>());
   });
 }
 
 ffi::Error product_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets, ffi::Dictionary) {
-  if (args.size() != 2 || rets.size() != 1) return ffi::Error::InvalidArgument("expected x and weight");
-  Array x(args, 0), weight(args, 1), y(rets, 0);
+  if (args.size() != 2 || rets.size() != 2) return ffi::Error::InvalidArgument("expected x and weight; y and room");
+  Array x(args, 0), weight(args, 1), y(rets, 0), room(rets, 1);
   if (x.rank() != 2 || weight.rank() != 2 || x[1] != weight[1] || !y.is(ffi::F32, {x[0], weight[0]}))
     return ffi::Error::InvalidArgument("expected x [rows, in] and weight [out, in]");
-  if (x.type() == ffi::F32 && weight.type() == ffi::F32) return product_of<float, float>(pool, x, weight, y);
-  if (x.type() == ffi::F32 && weight.type() == ffi::BF16) return product_of<float, BFloat16>(pool, x, weight, y);
-  if (x.type() == ffi::BF16 && weight.type() == ffi::BF16) return product_of<BFloat16, BFloat16>(pool, x, weight, y);
+  if (room.rank() != 1 || !(room.is(ffi::F32, {0}) || room.is(ffi::F32, {room_for_tiles(x[0], x[1])})))
+    return ffi::Error::InvalidArgument("expected room for tiles, or none");
+  if (x.type() == ffi::F32 && weight.type() == ffi::F32) return product_of<float, float>(pool, x, weight, y, room);
+  if (x.type() == ffi::F32 && weight.type() == ffi::BF16) return product_of<float, BFloat16>(pool, x, weight, y, room);
+  if (x.type() == ffi::BF16 && weight.type() == ffi::BF16) return product_of<BFloat16, BFloat16>(pool, x, weight, y, room);
   return ffi::Error::InvalidArgument("expected float32 or bfloat16, the weight no wider than x");
 }
 

@@ -1,5 +1,5 @@
-// The kernels as they are called from here; float32.cc, bfloat16.cc and int8.cc hold them, which are compiled at the same
-// time.
+// The kernels as they are called from here; float32.cc, bfloat16.cc, tiles.cc and int8.cc hold them, which are compiled
+// at the same time.
 
 #pragma once
 
@@ -21,6 +21,14 @@ struct Int8 {
 template <typename X, typename W>
 void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
              const float* scales = nullptr);
+
+// The same for many rows of x, where there is room for as many floats as room_for_tiles says; see tiles.h.
+template <typename X, typename W>
+void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* room,
+                      float* y);
+
+// 0 where `product` should be used.
+int64_t room_for_tiles(int64_t rows, int64_t in);
 
 // The same sums for one row of x where `wanted`, 0 elsewhere; the weights there are not read.
 void product_where(Threads& threads, const float* x, const float* weight, const bool* wanted, int64_t in, int64_t out,

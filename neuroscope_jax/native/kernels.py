@@ -23,12 +23,11 @@ def available(sources: Sources = KERNELS) -> bool:
     return jax.default_backend() == "cpu" and not partitioned() and _registered(sources)
 
 
-@functools.cache
-def in_tiles() -> bool:
-    """Whether, where they are available, products of many rows of floats are done in tiles."""
-    ask = begin(KERNELS).result().neuroscope_in_tiles
-    ask.restype = ctypes.c_bool
-    return bool(ask())
+def room_for_tiles(rows: int, width: int) -> int:
+    """The floats for which a product of so many rows needs room to be done in tiles; 0 where it is not done so."""
+    ask = begin(KERNELS).result().neuroscope_room_for_tiles
+    ask.argtypes, ask.restype = [ctypes.c_int64, ctypes.c_int64], ctypes.c_int64
+    return int(ask(rows, width))
 
 
 def partitioned() -> bool:

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 SWITCH = "NEUROSCOPE_NATIVE"  # 0 leaves everything to XLA
 SCRATCH = "compiling-"
 Sources = tuple[str, ...]  # of a library; the first names it and is the one that XLA calls
-KERNELS: Sources = ("kernels.cc", "float32.cc", "bfloat16.cc")
+KERNELS: Sources = ("kernels.cc", "float32.cc", "bfloat16.cc", "tiles.cc")
 QUANTIZED: Sources = ("quantized.cc", "int8.cc")
 
 

@@ -15,28 +15,16 @@
 #include "crew.h"
 #include "dots.h"
 #include "kernels.h"
-#include "tiles.h"
 
 namespace neuroscope {
 
 constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they stay in the second cache
-
-// With more rows than these it is done in tiles, which are quicker then. That is measured on AVX2 alone.
-#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
-constexpr bool kTiles = true;
-#else
-constexpr bool kTiles = false;
-#endif
-constexpr int64_t kFewRows = 48;
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.
 template <typename X, typename W>
 void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
              const float* scales) {
   if (rows == 0) return;
-  if constexpr (kTiles && !std::is_same_v<W, Int8>) {
-    if (rows > kFewRows) return product_in_tiles(threads, x, weight, rows, in, out, y);
-  }
   using P = typename Multiplied<X, W>::type;
   const Rows<X, W> of_x(x, rows, in);
   int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce, group = (rows + groups - 1) / groups;

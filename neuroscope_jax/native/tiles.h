@@ -1,12 +1,12 @@
 // y = x · weightᵀ for many rows of x, where the time is the arithmetic: products.h is for few, where it is the reading.
 //
-// A task takes kBlockRows rows of the weight. It writes kDepth columns of them out as panels, transposed and in float32,
-// which stay in the second cache, and passes all rows of x over them, kTileRows at a time:
+// Both are written out as panels of floats, kDepth columns at a time: of x kTileRows rows side by side, once, and of the
+// weight kColumns rows, by the task that takes kBlockRows of them and keeps their panels in the second cache. A tile of y
+// is in registers while a panel of each goes by, in the order in which they lie:
 //
-//     weight [kBlockRows, kDepth]  ─▶  panels [kDepth, kColumns]      y [kTileRows, kColumns] += x [kTileRows, kDepth] · panel
+//     y [kTileRows, kColumns] += x's panel [depth, kTileRows]ᵀ · weight's panel [depth, kColumns]
 //
-// The sums of a tile of y are in registers meanwhile. Each y is the same sum in the same order however many rows there
-// are, and another than for few rows, by rounding.
+// Each y is the same sum in the same order however many rows there are, and another than for few rows, by rounding.
 
 #pragma once
 
@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "crew.h"
 #include "vectors.h"
@@ -27,46 +26,43 @@ constexpr int64_t kDepth = (24 << 10) / (sizeof(float) * kColumns);  // of a pan
 constexpr int64_t kBlockRows = 128;
 constexpr int64_t kLeastRows = 96;  // of x, for which a block is worth being written out once more
 
-// The tile of y that kRows rows of x make with a panel, set where it `begins`, else added to. The `next` rows of x are
-// fetched meanwhile: they are not where the processor would look for them.
-template <int kRows>
-void tile(const float* x, int64_t in, const float* panel, int64_t depth, float* y, int64_t out, int64_t columns,
-          bool begins, bool next) {
-  for (int r = 0; next && r < kRows; ++r) {
-    for (int64_t k = 0; k < depth; k += 64 / sizeof(float)) __builtin_prefetch(x + (kRows + r) * in + k, 0, 2);
-  }
-  Floats sums[kRows][kVectors] = {};
-  for (int64_t k = 0; k < depth; ++k) {
-    Floats of_panel[kVectors];
-    for (int v = 0; v < kVectors; ++v) of_panel[v] = load(panel + k * kColumns + v * kLanes);
-    for (int r = 0; r < kRows; ++r) {
-      Floats of_x = filled(x[r * in + k]);
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = multiply_add(of_x, of_panel[v], sums[r][v]);
-    }
-  }
-  auto put = [&](int r, int v, int64_t count) {
-    float* at = y + r * out + v * kLanes;
-    if (!begins) sums[r][v] += load(at, count);
-    std::memcpy(at, &sums[r][v], count * sizeof(float));
-  };
-  for (int r = 0; r < kRows; ++r) {
+inline int64_t whole_tiles(int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
+
+using Sums = Floats[kTileRows][kVectors];
+
+inline void put(const Sums& sums, float* y, int64_t out, bool begins) {
+  for (int r = 0; r < kTileRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
-      if (columns >= kColumns) put(r, v, kLanes);  // a number that the compiler knows
-      else put(r, v, std::clamp<int64_t>(columns - v * kLanes, 0, kLanes));
+      float* at = y + r * out + v * kLanes;
+      Floats sum = begins ? sums[r][v] : sums[r][v] + load(at);
+      std::memcpy(at, &sum, sizeof sum);
     }
   }
 }
 
-using Tile = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t, int64_t, bool, bool);
-
-// `tile` for a number of rows that is known only when it runs.
-template <int... i>
-Tile tile_of(int64_t rows, std::integer_sequence<int, i...>) {
-  static constexpr Tile forms[] = {tile<i + 1>...};
-  return forms[rows - 1];
+// The product of two panels, set where a sum `begins`, else added to y, of which `rows` and `columns` are there.
+inline void tile(const float* of_x, const float* of_weight, int64_t depth, float* y, int64_t out, int64_t rows,
+                 int64_t columns, bool begins) {
+  for (int64_t r = 0; r < std::min<int64_t>(rows, kTileRows); ++r) __builtin_prefetch(y + r * out, 1);
+  Sums sums = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    Floats weights[kVectors];
+    for (int v = 0; v < kVectors; ++v) weights[v] = load(of_weight + k * kColumns + v * kLanes);
+    for (int r = 0; r < kTileRows; ++r) {
+      Floats one = filled(of_x[k * kTileRows + r]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = multiply_add(one, weights[v], sums[r][v]);
+    }
+  }
+  if (rows >= kTileRows && columns >= kColumns) return put(sums, y, out, begins);
+  float edge[kTileRows][kColumns];
+  put(sums, edge[0], kColumns, true);
+  for (int64_t r = 0; r < std::min<int64_t>(rows, kTileRows); ++r) {
+    for (int64_t c = 0; c < std::min<int64_t>(columns, kColumns); ++c)
+      y[r * out + c] = begins ? edge[r][c] : y[r * out + c] + edge[r][c];
+  }
 }
 
-// As many of a row of weights as a vector holds.
+// As many of a row as a vector holds.
 inline Floats widened(const float* p) { return load(p); }
 inline Floats widened(const BFloat16* p) {
   typedef uint16_t Bits __attribute__((vector_size(2 * kLanes)));
@@ -104,84 +100,71 @@ inline void transpose(Floats (&rows)[kLanes]) {
 #endif
 }
 
-// Zeros where there are fewer than kColumns rows.
-template <typename W>
-void write_panel(const W* weight, int64_t in, int64_t rows, int64_t depth, float* panel) {
+// `rows` rows side by side, column by column, zeros where they are fewer than kWidth.
+template <int kWidth, typename T>
+void write_panel(const T* from, int64_t stride, int64_t rows, int64_t depth, float* panel) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
-    for (int64_t c = 0; c < kColumns; c += kLanes) {
+    for (int64_t c = 0; c < kWidth; c += kLanes) {
       Floats block[kLanes] = {};
-      for (int64_t i = 0; i < kLanes && c + i < rows; ++i) block[i] = widened(weight + (c + i) * in + k);
+      for (int64_t i = 0; i < kLanes && c + i < rows; ++i) block[i] = widened(from + (c + i) * stride + k);
       transpose(block);
-      for (int64_t i = 0; i < kLanes; ++i) std::memcpy(panel + (k + i) * kColumns + c, &block[i], sizeof block[i]);
+      constexpr int64_t kLast = (kWidth - 1) % kLanes + 1;  // of the vectors of a column
+      for (int64_t i = 0; i < kLanes; ++i) {
+        float* to = panel + (k + i) * kWidth + c;
+        if (c + kLanes <= kWidth) std::memcpy(to, &block[i], sizeof block[i]);
+        else std::memcpy(to, &block[i], kLast * sizeof(float));
+      }
     }
   }
   for (; k < depth; ++k) {
-    for (int64_t c = 0; c < kColumns; ++c) panel[k * kColumns + c] = c < rows ? as_float(weight[c * in + k]) : 0.0f;
+    for (int64_t c = 0; c < kWidth; ++c) panel[k * kWidth + c] = c < rows ? as_float(from[c * stride + k]) : 0.0f;
   }
 }
 
-// The rows of x as floats, which they may be already.
-template <typename X>
-class Wide {
+// The panels of x in a room for them: first those of all rows' first kDepth columns, then those of the next.
+class RowPanels {
  public:
-  Wide(Threads& threads, const X* x, int64_t rows, int64_t in) : copy_(new float[rows * in]) {
-    Crew::run(threads, rows, [&](int64_t r) {
-      for (int64_t i = r * in; i < (r + 1) * in; ++i) copy_[i] = as_float(x[i]);
+  template <typename X>
+  RowPanels(Threads& threads, const X* x, int64_t rows, int64_t in, float* room)
+      : rows_(whole_tiles(rows)), in_(in), room_(room) {
+    Crew::run(threads, rows_ / kTileRows, [&](int64_t tile) {
+      int64_t r = tile * kTileRows;
+      for (int64_t k = 0; k < in; k += kDepth) write_panel<kTileRows>(x + r * in + k, in, rows - r, depth(k), at(r, k));
     });
   }
-  const float* data() const { return copy_.get(); }
+  int64_t depth(int64_t k) const { return std::min(in_ - k, kDepth); }
+  float* at(int64_t r, int64_t k) const { return room_ + k * rows_ + r * depth(k); }  // of whole tiles and depths
 
  private:
-  std::unique_ptr<float[]> copy_;
-};
-template <>
-class Wide<float> {
- public:
-  Wide(Threads&, const float* x, int64_t, int64_t) : x_(x) {}
-  const float* data() const { return x_; }
-
- private:
-  const float* x_;
+  const int64_t rows_, in_;
+  float* const room_;
 };
 
 // The rows of a task, in whole tiles: all of x, but parts of it where threads would have no block of their own.
 inline int64_t rows_a_task(const Threads& threads, int64_t rows, int64_t blocks) {
   int64_t parts = std::clamp<int64_t>(4 * threads.count() / std::max<int64_t>(blocks, 1), 1, (rows - 1) / kLeastRows + 1);
-  int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  return (tiles + parts - 1) / parts * kTileRows;
+  return whole_tiles((rows + parts - 1) / parts);
 }
 
+// Rows `begin` to `end` of y, `count` of its columns.
 template <typename W>
-void block_in_tiles(const float* x, const W* weight, int64_t rows, int64_t in, int64_t count, float* y, int64_t out) {
+void block_in_tiles(const RowPanels& x, const W* weight, int64_t begin, int64_t end, int64_t in, int64_t count, float* y,
+                    int64_t out) {
   struct alignas(64) Panels {
     float at[kBlockRows * kDepth];
   };
   std::unique_ptr<Panels> panels(new Panels);
   int64_t k = 0;
   do {  // once where there is nothing to add up, for the zeros
-    int64_t depth = std::min(in - k, kDepth);
+    int64_t depth = x.depth(k);
     for (int64_t c = 0; c < count; c += kColumns)
-      write_panel(weight + c * in + k, in, count - c, depth, panels->at + c * depth);
-    for (int64_t r = 0; r < rows; r += kTileRows) {
-      Tile form = tile_of(std::min<int64_t>(rows - r, kTileRows), std::make_integer_sequence<int, kTileRows>());
-      bool next = r + 2 * kTileRows <= rows;
+      write_panel<kColumns>(weight + c * in + k, in, count - c, depth, panels->at + c * depth);
+    for (int64_t r = begin; r < end; r += kTileRows) {
       for (int64_t c = 0; c < count; c += kColumns)
-        form(x + r * in + k, in, panels->at + c * depth, depth, y + r * out + c, out, count - c, k == 0,
-             next && c == 0);
+        tile(x.at(r, k), panels->at + c * depth, depth, y + r * out + c, out, end - r, count - c, k == 0);
     }
   } while ((k += kDepth) < in);
-}
-
-template <typename X, typename W>
-void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y) {
-  const Wide<X> wide(threads, x, rows, in);
-  int64_t blocks = (out + kBlockRows - 1) / kBlockRows, each = rows_a_task(threads, rows, blocks);
-  Crew::run(threads, blocks * ((rows + each - 1) / each), [&](int64_t task) {
-    int64_t o = task % blocks * kBlockRows, r = task / blocks * each;
-    block_in_tiles(wide.data() + r * in, weight + o * in, std::min(rows - r, each), in, std::min(out - o, kBlockRows),
-                   y + r * out + o, out);
-  });
 }
 
 }  // namespace neuroscope

@@ -102,12 +102,12 @@ def test_on_several_devices_at_once() -> None:
 
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize(
-    ("dtype", "tiles", "many"), [("float32", True, False), ("bfloat16", True, True), ("bfloat16", False, False)]
+    ("dtype", "tiles", "many"), [("float32", True, True), ("float32", False, False), ("bfloat16", False, False)]
 )
 def test_matmul_uses_it_for_few_rows_and_for_many_where_that_is_quicker(
     dtype: str, tiles: bool, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "in_tiles", lambda: tiles)
+    monkeypatch.setattr(kernels, "room_for_tiles", lambda rows, width: int(tiles) * rows * width)
     weight = jnp.ones((8, 16), dtype)
     for rows, taken in ((1, True), (2048, many)):
         lowered = jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((rows, 16), dtype))
@@ -117,7 +117,7 @@ def test_matmul_uses_it_for_few_rows_and_for_many_where_that_is_quicker(
 def test_no_compiler_is_waited_for_where_xla_is_quicker_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(kernels, "available", lambda *sources: asked.append(sources) or False)
-    assert not products.takes(2048, "float32", "float32")
+    assert not products.takes(2048, "float32", "int8")
     assert not products.takes(1, "float32", "int4")
     assert asked == []
     assert not products.takes(1, "float32", "float32")
