@@ -29,6 +29,7 @@ from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import Provenance, cached_stats_path, read_stats, stats_path
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.explained import explained
+from neuroscope_jax.native import kernels
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ def calibrate(config: NeuroscopeConfig, options: Options) -> list[Path]:
         raise UserError("--dtype auto: hosts of unequal memory would choose unlike; say float32 or bfloat16")
     corpus = open_corpus(config, options.corpus_path, options.samples)
     mesh = local_mesh()
+    kernels.prepare()
     part, params, sae = pair.load(mesh)
     provenance = setup.provenance(pair, sae, corpus, options.samples, options.seed)
     name = f"{provenance.run}-{rows_a_device(sae)}x{mesh.size}-{options.hosts.index}of{options.hosts.count}"

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from neuroscope_jax.native import kernels
 Params = dict[str, Any]  # nested: module names, then "weight"
 
 DTYPES = ("F32", "BF16", "F16")
+READERS = 4  # tensors at a time: most of the time memory is being had for them
 SHOWN = 3  # keys named of each kind of misfit
 
 
@@ -81,10 +83,9 @@ def load_weights(
     later blocks: the checkpoint is checked whole, and only what `part` runs is read. `quantization` makes of every
     matrix a QuantizedWeight, whatever `dtype`.
 
-    One tensor at a time is read, moved and cast, so at no time is there a second copy of the model; of a tensor that is
-    split each device gets its part only. bfloat16 to
-    bfloat16 keeps every bit. Raises UserError naming the keys that are missing, unmatched, of a wrong shape or type,
-    and any file that is not what it should be.
+    A few tensors at a time are read, moved and cast, so at no time is there a second copy of the model; of a tensor
+    that is split each device gets its part only. bfloat16 to bfloat16 keeps every bit. Raises UserError naming the keys
+    that are missing, unmatched, of a wrong shape or type, and any file that is not what it should be.
     """
     needed = expected_shapes(model) if part is None else expected_shapes(part, "__call__")
     return _load(_checked(folder, model), needed, dtype, placement, compact, quantization)
@@ -161,7 +162,8 @@ def _load(
 
     # The largest first: what is held besides the model itself is greatest while the model is smallest.
     order = sorted(needed, key=lambda key: -math.prod(needed[key]))
-    leaves = {tree_path(key): read(key) for key in order}
+    with ThreadPoolExecutor(READERS) as pool:
+        leaves = {tree_path(key): leaf for key, leaf in zip(order, pool.map(read, order), strict=True)}
     params: Params = flax.traverse_util.unflatten_dict(leaves)
     return params
 

@@ -12,7 +12,8 @@ namespace {
 template <typename X, typename W>
 ffi::Error product_of(ffi::ThreadPool& pool, const Array& x, const Array& weight, const Array& y, const Array& room) {
   XlaThreads threads(pool);
-  auto *of_x = x.data<const X>(), *of_weight = weight.data<const W>();
+  const X* of_x = x.data<const X>();
+  const W* of_weight = weight.data<const W>();
   return done([&] {
     if (room[0] == 0) product(threads, of_x, of_weight, x[0], x[1], weight[0], y.data<float>());
     else product_in_tiles(threads, of_x, of_weight, x[0], x[1], weight[0], room.data<float>(), y.data<float>());

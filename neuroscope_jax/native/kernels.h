@@ -22,12 +22,12 @@ template <typename X, typename W>
 void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* y,
              const float* scales = nullptr);
 
-// The same for many rows of x, where there is room for as many floats as room_for_tiles says; see tiles.h.
+// The same, but for rounding, where there is room for as many floats as room_for_tiles says; see tiles.h.
 template <typename X, typename W>
 void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* room,
                       float* y);
 
-// 0 where `product` should be used.
+// 0 where `product` is quicker, or this build has no tiles.
 int64_t room_for_tiles(int64_t rows, int64_t in);
 
 // The same sums for one row of x where `wanted`, 0 elsewhere; the weights there are not read.

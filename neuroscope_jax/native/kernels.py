@@ -18,9 +18,20 @@ SCALED_PRODUCT = "neuroscope_scaled_product"
 TARGETS = {KERNELS: (PRODUCT, PRODUCT_WHERE, ATTENTION), QUANTIZED: (SCALED_PRODUCT,)}
 
 
+def prepare() -> None:
+    """Have the kernels that may be used made meanwhile, where they are not kept yet."""
+    if jax.default_backend() == "cpu":
+        begin(KERNELS)
+
+
 def available(sources: Sources = KERNELS) -> bool:
     """Whether there are a library's kernels for the platform in use, and a place for them in what is being computed."""
     return jax.default_backend() == "cpu" and not partitioned() and _registered(sources)
+
+
+def in_tiles(rows: int) -> bool:
+    """Whether, where kernels are available, products of so many rows of floats are done in tiles."""
+    return room_for_tiles(rows, 1) > 0
 
 
 def room_for_tiles(rows: int, width: int) -> int:

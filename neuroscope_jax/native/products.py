@@ -20,25 +20,25 @@ MOST_ROWS = {
     ("float32", "int8"): 32,
     ("bfloat16", "int8"): 32,
 }
-# The same where it works in tiles (tiles.h), however many rows there are, measured with AVX2: of float32 XLA makes nine
-# tenths as much there, of bfloat16 two thirds.
-MOST_ROWS_IN_TILES = {**MOST_ROWS, ("float32", "float32"): sys.maxsize, ("bfloat16", "bfloat16"): sys.maxsize}
+# The same where it works in tiles (tiles.h), measured with AVX2: of float32 XLA makes nine tenths as much there however
+# many rows there are, of bfloat16 two thirds.
+MOST_ROWS_IN_TILES = {kind: most if kind[1] == "int8" else sys.maxsize for kind, most in MOST_ROWS.items()}
 
 
 def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     """Whether a product here should be used for so many rows of x and weights of a kind."""
     kind = jnp.dtype(x_dtype).name, weight
-    # Whether there are kernels is asked last: it waits for the compiler, which a corpus pass need not do.
+    # Whether there are kernels is asked last: it waits for the compiler.
     if rows > MOST_ROWS_IN_TILES.get(kind, 0) or not kernels.available(QUANTIZED if weight == "int8" else KERNELS):
         return False
-    return rows <= MOST_ROWS[kind] or kernels.room_for_tiles(rows, 1) > 0
+    return rows <= MOST_ROWS[kind] or kernels.in_tiles(rows)
 
 
 @jax.custom_vjp
 def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array, "m o"]:
     """`x @ weight.T`, summed and returned in float32; of dtypes that are a key of MOST_ROWS."""
     result = jax.ShapeDtypeStruct((x.shape[0], weight.shape[0]), jnp.float32)
-    room = jax.ShapeDtypeStruct((kernels.room_for_tiles(*x.shape),), jnp.float32)  # XLA has it at hand
+    room = jax.ShapeDtypeStruct((kernels.room_for_tiles(*x.shape),), jnp.float32)  # XLA uses it again
     y: Array = jax.ffi.ffi_call(kernels.PRODUCT, (result, room))(x, weight)[0]
     return y
 

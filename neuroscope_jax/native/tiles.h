@@ -24,6 +24,7 @@ constexpr int kVectors = 2, kColumns = kVectors * kLanes;
 constexpr int kTileRows = (kRegisters - kVectors - 1) / kVectors;  // beside the sums, a row of the panel and one of x
 constexpr int64_t kDepth = (24 << 10) / (sizeof(float) * kColumns);  // of a panel, which the first cache holds
 constexpr int64_t kBlockRows = 128;
+static_assert(kBlockRows % kColumns == 0);
 constexpr int64_t kLeastRows = 96;  // of x, for which a block is worth being written out once more
 
 inline int64_t whole_tiles(int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
@@ -107,7 +108,7 @@ void write_panel(const T* from, int64_t stride, int64_t rows, int64_t depth, flo
   for (; k + kLanes <= depth; k += kLanes) {
     for (int64_t c = 0; c < kWidth; c += kLanes) {
       Floats block[kLanes] = {};
-      for (int64_t i = 0; i < kLanes && c + i < rows; ++i) block[i] = widened(from + (c + i) * stride + k);
+      for (int64_t i = 0; i < kLanes && c + i < std::min<int64_t>(rows, kWidth); ++i) block[i] = widened(from + (c + i) * stride + k);
       transpose(block);
       constexpr int64_t kLast = (kWidth - 1) % kLanes + 1;  // of the vectors of a column
       for (int64_t i = 0; i < kLanes; ++i) {
@@ -122,14 +123,14 @@ void write_panel(const T* from, int64_t stride, int64_t rows, int64_t depth, flo
   }
 }
 
-// The panels of x in a room for them: first those of all rows' first kDepth columns, then those of the next.
+// The panels of x, in the room that there is for them: first those of all rows' first kDepth columns, then those of the next.
 class RowPanels {
  public:
   template <typename X>
   RowPanels(Threads& threads, const X* x, int64_t rows, int64_t in, float* room)
       : rows_(whole_tiles(rows)), in_(in), room_(room) {
-    Crew::run(threads, rows_ / kTileRows, [&](int64_t tile) {
-      int64_t r = tile * kTileRows;
+    Crew::run(threads, rows_ / kTileRows, [&](int64_t task) {
+      int64_t r = task * kTileRows;
       for (int64_t k = 0; k < in; k += kDepth) write_panel<kTileRows>(x + r * in + k, in, rows - r, depth(k), at(r, k));
     });
   }
@@ -155,8 +156,7 @@ void block_in_tiles(const RowPanels& x, const W* weight, int64_t begin, int64_t 
     float at[kBlockRows * kDepth];
   };
   std::unique_ptr<Panels> panels(new Panels);
-  int64_t k = 0;
-  do {  // once where there is nothing to add up, for the zeros
+  for (int64_t k = 0; k < in; k += kDepth) {
     int64_t depth = x.depth(k);
     for (int64_t c = 0; c < count; c += kColumns)
       write_panel<kColumns>(weight + c * in + k, in, count - c, depth, panels->at + c * depth);
@@ -164,7 +164,7 @@ void block_in_tiles(const RowPanels& x, const W* weight, int64_t begin, int64_t 
       for (int64_t c = 0; c < count; c += kColumns)
         tile(x.at(r, k), panels->at + c * depth, depth, y + r * out + c, out, end - r, count - c, k == 0);
     }
-  } while ((k += kDepth) < in);
+  }
 }
 
 }  // namespace neuroscope

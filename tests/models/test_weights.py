@@ -18,7 +18,14 @@ from safetensors.numpy import save_file
 
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.gemma2 import Gemma2
-from neuroscope_jax.models.weights import expected_shapes, load_unembedding, load_weights, may_be_compact, save_weights
+from neuroscope_jax.models.weights import (
+    READERS,
+    expected_shapes,
+    load_unembedding,
+    load_weights,
+    may_be_compact,
+    save_weights,
+)
 from neuroscope_jax.native import kernels
 
 Tiny = tuple[Gemma2, dict[str, Any]]
@@ -137,7 +144,7 @@ def test_a_checkpoint_of_mixed_types_is_not_compact(
     assert not may_be_compact(folder)
 
 
-def test_one_tensor_at_a_time_is_in_host_memory(folder: Path, tiny: Tiny) -> None:
+def test_a_few_tensors_at_a_time_are_in_host_memory(folder: Path, tiny: Tiny) -> None:
     """JAX's buffers are not Python's, so what tracemalloc sees is what was read and not yet freed."""
     config = dataclasses.replace(tiny[0].config, hidden_size=1024, intermediate_size=1024, num_hidden_layers=8)
     model = Gemma2(config)
@@ -149,7 +156,7 @@ def test_one_tensor_at_a_time_is_in_host_memory(folder: Path, tiny: Tiny) -> Non
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     largest = max(leaf.nbytes for leaf in params.values())
-    assert largest < peak < total / 4
+    assert largest < peak < 2.1 * READERS * largest < total / 2  # each as it was read, and as an array
 
 
 def test_tied_output_matrix_is_ignored_and_an_untied_one_named(

@@ -91,6 +91,19 @@ def test_nothing_to_multiply(rows: int, width: int, out: int) -> None:
 
 
 @pytest.mark.usefixtures("native")
+def test_room_for_tiles_is_as_much_as_they_take_or_none() -> None:
+    x, weight = jnp.ones((60, 40)), jnp.ones((9, 40))
+    result = jax.ShapeDtypeStruct((60, 9), jnp.float32)
+    for room, fits in ((kernels.room_for_tiles(60, 40), True), (0, True), (60 * 40 + 1, False)):
+        call = jax.ffi.ffi_call(kernels.PRODUCT, (result, jax.ShapeDtypeStruct((room,), jnp.float32)))
+        if fits:
+            np.testing.assert_array_equal(call(x, weight)[0], np.full((60, 9), 40.0))
+        else:
+            with pytest.raises(jax.errors.JaxRuntimeError, match="room for tiles"):
+                call(x, weight)
+
+
+@pytest.mark.usefixtures("native")
 def test_on_several_devices_at_once() -> None:
     """shard_map gives each device its own call."""
     mesh = jax.sharding.Mesh(np.array(jax.local_devices()), ("data",))
@@ -102,15 +115,16 @@ def test_on_several_devices_at_once() -> None:
 
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize(
-    ("dtype", "tiles", "many"), [("float32", True, True), ("float32", False, False), ("bfloat16", False, False)]
+    "kind", [("float32", "float32"), ("float32", "bfloat16"), ("bfloat16", "bfloat16")], ids="-".join
 )
-def test_matmul_uses_it_for_few_rows_and_for_many_where_that_is_quicker(
-    dtype: str, tiles: bool, many: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("tiles", [True, False])
+def test_matmul_uses_it_for_few_rows_and_for_many_in_tiles(
+    kind: tuple[str, str], tiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "room_for_tiles", lambda rows, width: int(tiles) * rows * width)
-    weight = jnp.ones((8, 16), dtype)
-    for rows, taken in ((1, True), (2048, many)):
-        lowered = jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((rows, 16), dtype))
+    x_dtype, weight = kind[0], jnp.ones((8, 16), kind[1])
+    for rows, taken in ((1, True), (2048, tiles)):
+        lowered = jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((rows, 16), x_dtype))
         assert (kernels.PRODUCT in lowered.as_text()) is taken
 
 
