@@ -149,21 +149,19 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 
 
 def test_no_second_copy_of_the_model_is_held(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While tensors are read, of those before them there is nothing left but 8 bits."""
+    """While a tensor is read by a single reader, of those before it there is nothing left but 8 bits."""
 
     def wide() -> int:
         return sum(a.nbytes for a in jax.live_arrays() if a.ndim == 2 and a.dtype != jnp.int8)
 
     def counting(*given: Any) -> jax.Array:
         seen.append(wide())
-        tensor = read(*given)
-        sizes.append(tensor.nbytes)
-        return tensor
+        return read(*given)
 
     seen: list[int] = []
-    sizes: list[int] = []
     read, before = weights._read, wide()
     monkeypatch.setattr(weights, "_read", counting)
+    monkeypatch.setattr(weights, "READERS", 1)
     served_weights(folder, MODEL, "int8")
-    others = (weights.READERS - 1) * max(sizes)
-    assert max(seen) <= before + others < before + sum(sizes) / 2
+    assert len(seen) > 10
+    assert max(seen) <= before
