@@ -156,7 +156,7 @@ def test_a_few_tensors_at_a_time_are_in_host_memory(folder: Path, tiny: Tiny) ->
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     largest = max(leaf.nbytes for leaf in params.values())
-    assert largest < peak < 2.1 * READERS * largest < total / 2  # each as it was read, and as an array
+    assert largest < peak < 2.5 * READERS * largest < total / 2  # each as it was read, and as an array
 
 
 def test_tied_output_matrix_is_ignored_and_an_untied_one_named(
