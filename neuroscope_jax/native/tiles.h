@@ -108,7 +108,8 @@ void write_panel(const T* from, int64_t stride, int64_t rows, int64_t depth, flo
   for (; k + kLanes <= depth; k += kLanes) {
     for (int64_t c = 0; c < kWidth; c += kLanes) {
       Floats block[kLanes] = {};
-      for (int64_t i = 0; i < kLanes && c + i < std::min<int64_t>(rows, kWidth); ++i) block[i] = widened(from + (c + i) * stride + k);
+      int64_t there = std::clamp<int64_t>(std::min<int64_t>(rows, kWidth) - c, 0, kLanes);
+      for (int64_t i = 0; i < there; ++i) block[i] = widened(from + (c + i) * stride + k);
       transpose(block);
       constexpr int64_t kLast = (kWidth - 1) % kLanes + 1;  // of the vectors of a column
       for (int64_t i = 0; i < kLanes; ++i) {
@@ -123,7 +124,7 @@ void write_panel(const T* from, int64_t stride, int64_t rows, int64_t depth, flo
   }
 }
 
-// The panels of x, in the room that there is for them: first those of all rows' first kDepth columns, then those of the next.
+// The panels of x, in the room that there is for them: those of all rows' first kDepth columns, then those of the next.
 class RowPanels {
  public:
   template <typename X>
