@@ -21,6 +21,7 @@ from neuroscope_jax.corpus import samples
 from neuroscope_jax.corpus.checkpoint import Checkpoints
 from neuroscope_jax.corpus.run import Pass, rows_a_device, run
 from neuroscope_jax.corpus.samples import STRIDE, Texts
+from neuroscope_jax.corpus.setup import weights_of
 from neuroscope_jax.corpus.state import Batch
 from neuroscope_jax.corpus.step import (
     EVERYWHERE,
@@ -35,7 +36,6 @@ from neuroscope_jax.corpus.step import (
 from neuroscope_jax.corpus.structure import Structure
 from neuroscope_jax.models.registry import build_model, first_blocks, read_config
 from neuroscope_jax.models.sharding import everything_at
-from neuroscope_jax.models.weights import load_weights
 from neuroscope_jax.sae.formats import load_sae
 
 SEED = 0
@@ -104,7 +104,7 @@ def _work(plan: PassPlan, mesh: jax.sharding.Mesh) -> Pass:
     whole = build_model(read_config(folder), jnp.dtype(plan.dtype).type)
     model = first_blocks(whole, plan.layer + 1)
     placement = everything_at(replicated(mesh))
-    params = load_weights(folder, whole, whole.dtype, model, placement)
+    params = weights_of(folder, whole, model, placement)
     sae = load_sae(Path(plan.sae), whole.config.hidden_size, placement=placement)
     begins = np.arange(len(ids) + 1) * STRIDE
     return Pass(

@@ -22,14 +22,15 @@ from neuroscope_jax.models import hub
 from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.registry import first_blocks
-from neuroscope_jax.models.sharding import everything_at
-from neuroscope_jax.models.weights import Params, load_weights
+from neuroscope_jax.models.sharding import Placement, everything_at
+from neuroscope_jax.models.weights import Params, load_weights, may_be_compact
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
 
 logger = logging.getLogger(__name__)
 
 BOS_RULE = "BOS begins every sample; BOS, control tokens, turn headers and padding are in no statistic and no example"
+TOKENS = 2048  # of a batch, or more
 DIGITS = 16  # of the hash that names a run
 
 
@@ -50,8 +51,13 @@ class Pair:
         if self.config.model_parallel > 1:
             logger.info("model_parallel is for serving: a corpus pass has a copy on each device, and divides the texts")
         placement, norm = everything_at(replicated(mesh)), self.config.sae_input_norm
-        params = load_weights(self.folder, self.model, self.model.dtype, part, placement)
+        params = weights_of(self.folder, self.model, part, placement)
         return part, params, load_sae(self.sae_path, self.model.config.hidden_size, norm, placement)
+
+
+def weights_of(folder: Path, model: nn.Module, part: nn.Module, placement: Placement) -> Params:
+    """What `part`, the first blocks of `model`, runs."""
+    return load_weights(folder, model, model.dtype, part, placement, may_be_compact(folder, TOKENS))
 
 
 def find(config: NeuroscopeConfig) -> Pair:

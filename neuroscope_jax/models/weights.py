@@ -28,7 +28,7 @@ from neuroscope_jax.models.hub_cache import INDEX, SINGLE
 from neuroscope_jax.models.quantized import QuantizedWeight, quantize
 from neuroscope_jax.models.registry import read_config
 from neuroscope_jax.models.sharding import Placement
-from neuroscope_jax.native import kernels
+from neuroscope_jax.native import products
 
 Params = dict[str, Any]  # nested: module names, then "weight"
 
@@ -91,9 +91,13 @@ def load_weights(
     return _load(_checked(folder, model), needed, dtype, placement, compact, quantization)
 
 
-def may_be_compact(folder: Path) -> bool:
-    """Whether a checkpoint's weights can stay bfloat16 under float32 arithmetic: nothing is lost, and half is read."""
-    return kernels.available() and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
+def may_be_compact(folder: Path, rows: int = 1) -> bool:
+    """Whether a checkpoint's weights can stay bfloat16 under float32 arithmetic: nothing is lost, and half is read.
+
+    `rows`: of x that will mostly be multiplied together; XLA would first write the weights out in float32.
+    """
+    stored = {entry.dtype for entry in _stored(folder).values()}
+    return stored == {"BF16"} and products.takes(rows, "float32", "bfloat16")
 
 
 def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:

@@ -11,6 +11,8 @@ namespace {
 
 template <typename X, typename W>
 ffi::Error product_of(ffi::ThreadPool& pool, const Array& x, const Array& weight, const Array& y, const Array& room) {
+  if (!room.is(ffi::F32, {0}) && !room.is(ffi::F32, {room_for_tiles<X, W>(x[0], x[1])}))
+    return ffi::Error::InvalidArgument("expected room for tiles, or none");
   XlaThreads threads(pool);
   const X* of_x = x.data<const X>();
   const W* of_weight = weight.data<const W>();
@@ -25,8 +27,6 @@ ffi::Error product_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::Re
   Array x(args, 0), weight(args, 1), y(rets, 0), room(rets, 1);
   if (x.rank() != 2 || weight.rank() != 2 || x[1] != weight[1] || !y.is(ffi::F32, {x[0], weight[0]}))
     return ffi::Error::InvalidArgument("expected x [rows, in] and weight [out, in]");
-  if (room.rank() != 1 || !(room.is(ffi::F32, {0}) || room.is(ffi::F32, {room_for_tiles(x[0], x[1])})))
-    return ffi::Error::InvalidArgument("expected room for tiles, or none");
   if (x.type() == ffi::F32 && weight.type() == ffi::F32) return product_of<float, float>(pool, x, weight, y, room);
   if (x.type() == ffi::F32 && weight.type() == ffi::BF16) return product_of<float, BFloat16>(pool, x, weight, y, room);
   if (x.type() == ffi::BF16 && weight.type() == ffi::BF16)

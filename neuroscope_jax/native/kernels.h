@@ -28,6 +28,7 @@ void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t row
                       float* y);
 
 // 0 where `product` is quicker, or this build has no tiles.
+template <typename X, typename W>
 int64_t room_for_tiles(int64_t rows, int64_t in);
 
 // The same sums for one row of x where `wanted`, 0 elsewhere; the weights there are not read.

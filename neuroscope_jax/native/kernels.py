@@ -5,6 +5,8 @@ import functools
 import logging
 
 import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from neuroscope_jax.native.compiler import Unavailable
 from neuroscope_jax.native.library import KERNELS, QUANTIZED, Sources, begin
@@ -29,16 +31,16 @@ def available(sources: Sources = KERNELS) -> bool:
     return jax.default_backend() == "cpu" and not partitioned() and _registered(sources)
 
 
-def in_tiles(rows: int) -> bool:
-    """Whether, where kernels are available, products of so many rows of floats are done in tiles."""
-    return room_for_tiles(rows, 1) > 0
+def in_tiles(rows: int, x: DTypeLike, weight: DTypeLike) -> bool:
+    """Whether, where kernels are available, products of so many rows of floats of these dtypes are done in tiles."""
+    return room_for_tiles(rows, 1, x, weight) > 0
 
 
-def room_for_tiles(rows: int, width: int) -> int:
+def room_for_tiles(rows: int, width: int, x: DTypeLike, weight: DTypeLike) -> int:
     """The floats for which a product of so many rows needs room to be done in tiles; 0 where it is not done so."""
     ask = begin(KERNELS).result().neuroscope_room_for_tiles
-    ask.argtypes, ask.restype = [ctypes.c_int64, ctypes.c_int64], ctypes.c_int64
-    return int(ask(rows, width))
+    ask.argtypes, ask.restype = [ctypes.c_int64, ctypes.c_int64, ctypes.c_int, ctypes.c_int], ctypes.c_int64
+    return int(ask(rows, width, jnp.dtype(x).itemsize, jnp.dtype(weight).itemsize))
 
 
 def partitioned() -> bool:

@@ -31,14 +31,14 @@ def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     # Whether there are kernels is asked last: it waits for the compiler.
     if rows > MOST_ROWS_IN_TILES.get(kind, 0) or not kernels.available(QUANTIZED if weight == "int8" else KERNELS):
         return False
-    return rows <= MOST_ROWS[kind] or kernels.in_tiles(rows)
+    return rows <= MOST_ROWS[kind] or kernels.in_tiles(rows, *kind)
 
 
 @jax.custom_vjp
 def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array, "m o"]:
     """`x @ weight.T`, summed and returned in float32; of dtypes that are a key of MOST_ROWS."""
     result = jax.ShapeDtypeStruct((x.shape[0], weight.shape[0]), jnp.float32)
-    room = jax.ShapeDtypeStruct((kernels.room_for_tiles(*x.shape),), jnp.float32)  # XLA uses it again
+    room = jax.ShapeDtypeStruct((kernels.room_for_tiles(*x.shape, x.dtype, weight.dtype),), jnp.float32)  # XLA uses it again
     y: Array = jax.ffi.ffi_call(kernels.PRODUCT, (result, room))(x, weight)[0]
     return y
 

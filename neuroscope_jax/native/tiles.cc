@@ -1,43 +1,61 @@
 // Products of many rows, in tiles.
 
+#include "tiles.h"
+
 #include <cstdlib>
 
-#include "tiles.h"
+#include "matrix_tiles.h"
+#include "vector_tiles.h"
 
 namespace neuroscope {
 
-// That they are quicker than XLA is measured on AVX2 alone; other builds have none.
-#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
+// That they are quicker than XLA is measured on AVX2 and AVX-512 alone; other builds have none.
+#if defined(__AVX2__) && defined(__FMA__)
 constexpr bool kTiles = true;
 #else
 constexpr bool kTiles = false;
 #endif
 constexpr int64_t kFewRows = 48;  // for which products.h is quicker
 
-int64_t room_for_tiles(int64_t rows, int64_t in) { return kTiles && rows > kFewRows ? whole_tiles(rows) * in : 0; }
+// Calls `work` with the tiles that are quickest for these.
+template <typename X, typename W, typename Work>
+auto with_tiles(const Work& work) {
+#if defined(NEUROSCOPE_MATRIX_TILES)
+  if constexpr (std::is_same_v<W, BFloat16>) {
+    if (matrices_permitted()) return work(MatrixTiles<X>());
+  }
+#endif
+  return work(VectorTiles());
+}
+
+template <typename X, typename W>
+int64_t room_for_tiles(int64_t rows, int64_t in) {
+  if (!kTiles || rows <= kFewRows) return 0;
+  return with_tiles<X, W>([=](auto tiles) { return room_for<decltype(tiles)>(rows, in); });
+}
 
 template <typename X, typename W>
 void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* room,
                       float* y) {
   if constexpr (kTiles) {
-    const RowPanels panels(threads, x, rows, in, room);
-    int64_t blocks = (out + kBlockRows - 1) / kBlockRows, each = rows_a_task(threads, rows, blocks);
-    Crew::run(threads, blocks * ((rows + each - 1) / each), [&](int64_t task) {
-      int64_t o = task % blocks * kBlockRows, r = task / blocks * each;
-      block_in_tiles(panels, weight + o * in, r, std::min(rows, r + each), in, std::min(out - o, kBlockRows), y + o,
-                     out);
-    });
+    with_tiles<X, W>([&](auto tiles) { multiply<decltype(tiles)>(threads, x, weight, rows, in, out, room, y); });
   } else {
     std::abort();  // there is room for nothing
   }
 }
 
-template void product_in_tiles(Threads&, const float*, const float*, int64_t, int64_t, int64_t, float*, float*);
-template void product_in_tiles(Threads&, const float*, const BFloat16*, int64_t, int64_t, int64_t, float*, float*);
-template void product_in_tiles(Threads&, const BFloat16*, const BFloat16*, int64_t, int64_t, int64_t, float*, float*);
+#define PRODUCTS_OF(X, W)                                                                                    \
+  template int64_t room_for_tiles<X, W>(int64_t, int64_t);                                                   \
+  template void product_in_tiles(Threads&, const X*, const W*, int64_t, int64_t, int64_t, float*, float*);
 
-extern "C" __attribute__((visibility("default"))) int64_t neuroscope_room_for_tiles(int64_t rows, int64_t in) {
-  return room_for_tiles(rows, in);
+PRODUCTS_OF(float, float)
+PRODUCTS_OF(float, BFloat16)
+PRODUCTS_OF(BFloat16, BFloat16)
+
+extern "C" __attribute__((visibility("default"))) int64_t neuroscope_room_for_tiles(int64_t rows, int64_t in,
+                                                                                    int x_bytes, int weight_bytes) {
+  if (weight_bytes == 4) return room_for_tiles<float, float>(rows, in);
+  return x_bytes == 4 ? room_for_tiles<float, BFloat16>(rows, in) : room_for_tiles<BFloat16, BFloat16>(rows, in);
 }
 
 }  // namespace neuroscope

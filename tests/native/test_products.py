@@ -94,7 +94,7 @@ def test_nothing_to_multiply(rows: int, width: int, out: int) -> None:
 def test_room_for_tiles_is_as_much_as_they_take_or_none() -> None:
     x, weight = jnp.ones((60, 40)), jnp.ones((9, 40))
     result = jax.ShapeDtypeStruct((60, 9), jnp.float32)
-    for room, fits in ((kernels.room_for_tiles(60, 40), True), (0, True), (60 * 40 + 1, False)):
+    for room, fits in ((kernels.room_for_tiles(60, 40, jnp.float32, jnp.float32), True), (0, True), (60 * 40 + 1, False)):
         call = jax.ffi.ffi_call(kernels.PRODUCT, (result, jax.ShapeDtypeStruct((room,), jnp.float32)))
         if fits:
             np.testing.assert_array_equal(call(x, weight)[0], np.full((60, 9), 40.0))
@@ -121,7 +121,7 @@ def test_on_several_devices_at_once() -> None:
 def test_matmul_uses_it_for_few_rows_and_for_many_in_tiles(
     kind: tuple[str, str], tiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "room_for_tiles", lambda rows, width: int(tiles) * rows * width)
+    monkeypatch.setattr(kernels, "room_for_tiles", lambda rows, width, *dtypes: int(tiles) * rows * width)
     x_dtype, weight = kind[0], jnp.ones((8, 16), kind[1])
     for rows, taken in ((1, True), (2048, tiles)):
         lowered = jax.jit(lambda x: matmul(x, weight)).lower(jnp.ones((rows, 16), x_dtype))
