@@ -6,6 +6,7 @@
 namespace neuroscope {
 
 template void product(Threads&, const float*, const float*, int64_t, int64_t, int64_t, float*, const float*);
+template void product(Threads&, const BFloat16*, const float*, int64_t, int64_t, int64_t, float*, const float*);
 template void attend(Threads&, const Shape&, const float*, const float*, const float*, float*);
 
 void product_where(Threads& threads, const float* x, const float* weight, const bool* wanted, int64_t in, int64_t out,

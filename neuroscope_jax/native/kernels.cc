@@ -29,9 +29,10 @@ ffi::Error product_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::Re
     return ffi::Error::InvalidArgument("expected x [rows, in] and weight [out, in]");
   if (x.type() == ffi::F32 && weight.type() == ffi::F32) return product_of<float, float>(pool, x, weight, y, room);
   if (x.type() == ffi::F32 && weight.type() == ffi::BF16) return product_of<float, BFloat16>(pool, x, weight, y, room);
+  if (x.type() == ffi::BF16 && weight.type() == ffi::F32) return product_of<BFloat16, float>(pool, x, weight, y, room);
   if (x.type() == ffi::BF16 && weight.type() == ffi::BF16)
     return product_of<BFloat16, BFloat16>(pool, x, weight, y, room);
-  return ffi::Error::InvalidArgument("expected float32 or bfloat16, the weight no wider than x");
+  return ffi::Error::InvalidArgument("expected float32 or bfloat16");
 }
 
 ffi::Error product_where_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,

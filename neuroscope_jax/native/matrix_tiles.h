@@ -7,8 +7,8 @@
 //     │ row 1: …               │   │ k 2, 3 of column 0, 1, … 15 │  ├───┼───┤
 //     └ …                      ┘   └ …                           ┘  └ 2 │ 3 ┘
 //
-// A float32 x is the sum of three bfloat16, 8 of its 24 bits in each, and its panel has each step three times: a product
-// with bfloat16 weights loses nothing by that, and three of these are quicker than one of floats.
+// A float32 is the sum of three bfloat16, 8 of its 24 bits in each, so of float32 rows or columns a step is there three
+// times: a float32 with a bfloat16 is three products, which lose nothing and are quicker than one of floats.
 
 #pragma once
 
@@ -33,7 +33,10 @@ inline bool matrices_permitted() {
   return granted;
 }
 
-template <typename X>
+template <typename T>
+constexpr int kParts = std::is_same_v<T, float> ? 3 : 1;
+
+template <typename X, typename W>
 class MatrixTiles {
   static constexpr int kSide = 16, kPairs = 16;
   static constexpr int kRowBytes = 64;
@@ -43,8 +46,9 @@ class MatrixTiles {
   using Element = BFloat16;
   static constexpr int kRows = 2 * kSide, kColumns = 2 * kSide;
   static constexpr int kStep = 2 * kPairs;
-  static constexpr int kParts = std::is_same_v<X, float> ? 3 : 1;
-  static constexpr int64_t kBlock = 192, kDepth = 768, kDepths = 3;  // a block's panels take half the second cache
+  static constexpr int kRowParts = kParts<X>, kColumnParts = kParts<W>;
+  static constexpr int64_t kFewRows = 24;  // for which products.h is quicker
+  static constexpr int64_t kBlock = 192, kDepth = 768, kDepths = 3 / kColumnParts;  // half the second cache
 
   // The registers as a thread needs them, for as long as this is there.
   class Session {
@@ -65,20 +69,27 @@ class MatrixTiles {
   };
 
   static void write_rows(const X* from, int64_t stride, int64_t rows, int64_t depth, BFloat16* panel) {
-    for (int64_t k = 0; k < depth; k += kStep, panel += kParts * 2 * kHalf) {
-      for (int64_t r = 0; r < kRows; ++r)
-        write_row(from + r * stride + k, r < rows ? std::min<int64_t>(depth - k, kStep) : 0, panel + r * kStep);
+    for (int64_t k = 0; k < depth; k += kStep, panel += kRowParts * 2 * kHalf) {
+      for (int64_t r = 0; r < kRows; ++r) {
+        Floats parts[kRowParts] = {};
+        if (r < rows) take_apart(from + r * stride + k, std::min<int64_t>(depth - k, kStep), parts);
+        for (int i = 0; i < kRowParts; ++i) std::memcpy(panel + i * 2 * kHalf + r * kStep, &parts[i], kRowBytes);
+      }
     }
   }
 
-  static void write_columns(const BFloat16* from, int64_t stride, int64_t columns, int64_t depth, BFloat16* panel) {
-    for (int64_t k = 0; k < depth; k += kStep) {
-      for (int64_t c = 0; c < kColumns; c += kSide, panel += kHalf) {
-        Floats pairs[kSide] = {};
-        for (int64_t i = 0; i < std::clamp<int64_t>(columns - c, 0, kSide); ++i)
-          pairs[i] = load(from + (c + i) * stride + k, std::min<int64_t>(depth - k, kStep));
-        transpose(pairs);
-        std::memcpy(panel, pairs, sizeof pairs);
+  static void write_columns(const W* from, int64_t stride, int64_t columns, int64_t depth, BFloat16* panel) {
+    for (int64_t k = 0; k < depth; k += kStep, panel += kColumnParts * 2 * kHalf) {
+      for (int64_t c = 0; c < kColumns; c += kSide) {
+        Floats pairs[kColumnParts][kSide] = {}, parts[kColumnParts];
+        for (int64_t i = 0; i < std::clamp<int64_t>(columns - c, 0, kSide); ++i) {
+          take_apart(from + (c + i) * stride + k, std::min<int64_t>(depth - k, kStep), parts);
+          for (int p = 0; p < kColumnParts; ++p) pairs[p][i] = parts[p];
+        }
+        for (int p = 0; p < kColumnParts; ++p) {
+          transpose(pairs[p]);
+          std::memcpy(panel + p * 2 * kHalf + c / kSide * kHalf, pairs[p], sizeof pairs[p]);
+        }
       }
     }
   }
@@ -99,16 +110,18 @@ class MatrixTiles {
       _tile_loadd(2, below, row);
       _tile_loadd(3, below + kSide, row);
     }
-    for (int64_t k = 0; k < depth; k += kStep, of_weight += 2 * kHalf) {
-      _tile_loadd(6, of_weight, kRowBytes);
-      _tile_loadd(7, of_weight + kHalf, kRowBytes);
-      for (int part = 0; part < kParts; ++part, of_x += 2 * kHalf) {
-        _tile_loadd(4, of_x, kRowBytes);
-        _tile_loadd(5, of_x + kHalf, kRowBytes);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+    for (int64_t k = 0; k < depth; k += kStep, of_x += kRowParts * 2 * kHalf) {
+      for (int part = 0; part < kColumnParts; ++part, of_weight += 2 * kHalf) {
+        _tile_loadd(6, of_weight, kRowBytes);
+        _tile_loadd(7, of_weight + kHalf, kRowBytes);
+        for (int i = 0; i < kRowParts; ++i) {
+          _tile_loadd(4, of_x + i * 2 * kHalf, kRowBytes);
+          _tile_loadd(5, of_x + i * 2 * kHalf + kHalf, kRowBytes);
+          _tile_dpbf16ps(0, 4, 6);
+          _tile_dpbf16ps(1, 4, 7);
+          _tile_dpbf16ps(2, 5, 6);
+          _tile_dpbf16ps(3, 5, 7);
+        }
       }
     }
     _tile_stored(0, y, row);
@@ -118,20 +131,18 @@ class MatrixTiles {
   }
 
  private:
-  static void write_row(const BFloat16* from, int64_t count, BFloat16* to) {
-    Floats pairs = load(from, count);
-    std::memcpy(to, &pairs, sizeof pairs);
-  }
+  // `count` of a row, zeros behind them.
+  static void take_apart(const BFloat16* from, int64_t count, Floats (&parts)[1]) { parts[0] = load(from, count); }
 
   // Parts are cut off, not rounded: none is infinite unless the whole is.
-  static void write_row(const float* from, int64_t count, BFloat16* to) {
+  static void take_apart(const float* from, int64_t count, Floats (&parts)[3]) {
     typedef uint16_t Bits __attribute__((vector_size(2 * kLanes)));
-    for (int64_t i = 0; i < kStep; i += kLanes, from += kLanes, to += kLanes) {
-      Floats rest = load(from, std::clamp<int64_t>(count - i, 0, kLanes));
-      for (int part = 0; part < kParts; ++part) {
+    for (int64_t i = 0; i < kStep; i += kLanes) {
+      Floats rest = load(from + i, std::clamp<int64_t>(count - i, 0, kLanes));
+      for (int p = 0; p < 3; ++p) {
         Words words = reinterpret_cast<Words>(rest);
         Bits bits = __builtin_convertvector(words >> 16, Bits);
-        std::memcpy(to + part * 2 * kHalf, &bits, sizeof bits);
+        std::memcpy(reinterpret_cast<BFloat16*>(&parts[p]) + i, &bits, sizeof bits);
         rest = rest - reinterpret_cast<Floats>(words & 0xffff0000u);
         rest = rest == rest ? rest : Floats{};  // of what is infinite
       }

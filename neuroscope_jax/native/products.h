@@ -1,5 +1,5 @@
-// y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32. A float32
-// x may meet a bfloat16 weight: every bfloat16 is a float32, so that is a float32 product that reads half the bytes.
+// y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32. Of
+// unlike x and weight it is the float32 product, for every bfloat16 is a float32; half the bytes of one are read.
 // An int8 weight has a scale for each of its rows, which multiplies the finished sum.
 //
 // For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied

@@ -10,18 +10,19 @@ from jaxtyping import Array, Bool, Float, Int8
 from neuroscope_jax.native import kernels
 from neuroscope_jax.native.library import KERNELS, QUANTIZED
 
-# By the dtypes of x and weight, the rows up to which the kernel is faster than XLA:CPU's own product, measured on
-# [9216, 2304] and [2304, 9216] with AVX-512: from here on XLA multiplies at nearly the processor's peak. For the mixed
-# product it first writes the weight out in float32. Of int4 XLA makes as much as a kernel that was tried.
+# By the dtypes of x and weight, the rows up to which the kernel is faster than XLA:CPU's own product without tiles,
+# measured on [9216, 2304] and [2304, 9216] with AVX-512: from here on XLA multiplies at nearly the processor's peak. Of
+# unlike dtypes it first writes one out in float32. Of int4 XLA makes as much as a kernel that was tried.
 MOST_ROWS = {
     ("float32", "float32"): 64,
     ("float32", "bfloat16"): 512,
+    ("bfloat16", "float32"): 64,
     ("bfloat16", "bfloat16"): 128,
     ("float32", "int8"): 32,
     ("bfloat16", "int8"): 32,
 }
-# The same where it works in tiles (tiles.h), measured with AVX2: of float32 XLA makes nine tenths as much there however
-# many rows there are, of bfloat16 two thirds.
+# The same where it works in tiles (tiles.h): of float32 XLA makes 0.9 as much however many rows there are, of bfloat16
+# two thirds with AVX2 and with AMX.
 MOST_ROWS_IN_TILES = {kind: most if kind[1] == "int8" else sys.maxsize for kind, most in MOST_ROWS.items()}
 
 
@@ -37,8 +38,10 @@ def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
 @jax.custom_vjp
 def product(x: Float[Array, "m i"], weight: Float[Array, "o i"]) -> Float[Array, "m o"]:
     """`x @ weight.T`, summed and returned in float32; of dtypes that are a key of MOST_ROWS."""
-    result = jax.ShapeDtypeStruct((x.shape[0], weight.shape[0]), jnp.float32)
-    room = jax.ShapeDtypeStruct((kernels.room_for_tiles(*x.shape, x.dtype, weight.dtype),), jnp.float32)  # XLA uses it again
+    rows, width = x.shape
+    result = jax.ShapeDtypeStruct((rows, weight.shape[0]), jnp.float32)
+    floats = kernels.room_for_tiles(rows, width, x.dtype, weight.dtype)
+    room = jax.ShapeDtypeStruct((floats,), jnp.float32)  # XLA uses it again
     y: Array = jax.ffi.ffi_call(kernels.PRODUCT, (result, room))(x, weight)[0]
     return y
 

@@ -15,14 +15,13 @@ constexpr bool kTiles = true;
 #else
 constexpr bool kTiles = false;
 #endif
-constexpr int64_t kFewRows = 48;  // for which products.h is quicker
 
 // Calls `work` with the tiles that are quickest for these.
 template <typename X, typename W, typename Work>
 auto with_tiles(const Work& work) {
 #if defined(NEUROSCOPE_MATRIX_TILES)
-  if constexpr (std::is_same_v<W, BFloat16>) {
-    if (matrices_permitted()) return work(MatrixTiles<X>());
+  if constexpr (!(std::is_same_v<X, float> && std::is_same_v<W, float>)) {
+    if (matrices_permitted()) return work(MatrixTiles<X, W>());
   }
 #endif
   return work(VectorTiles());
@@ -30,8 +29,11 @@ auto with_tiles(const Work& work) {
 
 template <typename X, typename W>
 int64_t room_for_tiles(int64_t rows, int64_t in) {
-  if (!kTiles || rows <= kFewRows) return 0;
-  return with_tiles<X, W>([=](auto tiles) { return room_for<decltype(tiles)>(rows, in); });
+  if (!kTiles) return 0;
+  return with_tiles<X, W>([=](auto tiles) {
+    using Tiles = decltype(tiles);
+    return rows > Tiles::kFewRows ? room_for<Tiles>(rows, in) : 0;
+  });
 }
 
 template <typename X, typename W>
@@ -50,12 +52,15 @@ void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t row
 
 PRODUCTS_OF(float, float)
 PRODUCTS_OF(float, BFloat16)
+PRODUCTS_OF(BFloat16, float)
 PRODUCTS_OF(BFloat16, BFloat16)
 
 extern "C" __attribute__((visibility("default"))) int64_t neuroscope_room_for_tiles(int64_t rows, int64_t in,
                                                                                     int x_bytes, int weight_bytes) {
-  if (weight_bytes == 4) return room_for_tiles<float, float>(rows, in);
-  return x_bytes == 4 ? room_for_tiles<float, BFloat16>(rows, in) : room_for_tiles<BFloat16, BFloat16>(rows, in);
+  if (x_bytes == sizeof(float))
+    return weight_bytes == sizeof(float) ? room_for_tiles<float, float>(rows, in) : room_for_tiles<float, BFloat16>(rows, in);
+  return weight_bytes == sizeof(float) ? room_for_tiles<BFloat16, float>(rows, in)
+                                       : room_for_tiles<BFloat16, BFloat16>(rows, in);
 }
 
 }  // namespace neuroscope

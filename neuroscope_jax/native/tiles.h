@@ -23,7 +23,7 @@ inline int64_t whole(int64_t count, int64_t step) { return (count + step - 1) / 
 
 template <typename Tiles>
 int64_t room_for(int64_t rows, int64_t in) {
-  int64_t bytes = whole(rows, Tiles::kRows) * whole(in, Tiles::kStep) * Tiles::kParts * sizeof(typename Tiles::Element);
+  int64_t bytes = whole(rows, Tiles::kRows) * whole(in, Tiles::kStep) * Tiles::kRowParts * sizeof(typename Tiles::Element);
   return whole(bytes, sizeof(float)) / sizeof(float);
 }
 
@@ -43,7 +43,7 @@ class RowPanels {
   }
   int64_t depth(int64_t k) const { return std::min(in_ - k, Tiles::kDepth); }
   Element* at(int64_t r, int64_t k) const {  // of whole tiles and depths
-    return room_ + (k * rows_ + r * whole(depth(k), Tiles::kStep)) * Tiles::kParts;
+    return room_ + (k * rows_ + r * whole(depth(k), Tiles::kStep)) * Tiles::kRowParts;
   }
 
  private:
@@ -74,7 +74,7 @@ template <typename Tiles, typename W>
 void block_in_tiles(const RowPanels<Tiles>& x, const W* weight, int64_t begin, int64_t end, int64_t in, int64_t count,
                     float* y, int64_t out) {
   struct alignas(64) Panels {
-    typename Tiles::Element at[Tiles::kBlock * Tiles::kDepth * Tiles::kDepths];
+    typename Tiles::Element at[Tiles::kBlock * Tiles::kDepth * Tiles::kDepths * Tiles::kColumnParts];
   };
   static_assert(Tiles::kBlock % Tiles::kColumns == 0 && Tiles::kDepth % Tiles::kStep == 0);
   std::unique_ptr<Panels> panels(new Panels);
@@ -82,7 +82,7 @@ void block_in_tiles(const RowPanels<Tiles>& x, const W* weight, int64_t begin, i
   for (int64_t first = 0; first < in; first += Tiles::kDepths * Tiles::kDepth) {
     int64_t last = std::min(in, first + Tiles::kDepths * Tiles::kDepth);
     auto panel = [&](int64_t c, int64_t k) {
-      return panels->at + (k - first) * Tiles::kBlock + c * whole(x.depth(k), Tiles::kStep);
+      return panels->at + ((k - first) * Tiles::kBlock + c * whole(x.depth(k), Tiles::kStep)) * Tiles::kColumnParts;
     };
     for (int64_t k = first; k < last; k += Tiles::kDepth) {
       for (int64_t c = 0; c < count; c += Tiles::kColumns)

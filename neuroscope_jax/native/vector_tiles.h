@@ -81,7 +81,8 @@ class VectorTiles {
   struct Session {};
   static constexpr int kColumns = kVectors * kLanes;
   static constexpr int kRows = (kRegisters - kVectors - 1) / kVectors;  // beside the sums, a row of the panel and one of x
-  static constexpr int kStep = 1, kParts = 1;
+  static constexpr int kStep = 1, kRowParts = 1, kColumnParts = 1;
+  static constexpr int64_t kFewRows = 48;  // for which products.h is quicker
   static constexpr int64_t kBlock = 128, kDepths = 1;
   static constexpr int64_t kDepth = (24 << 10) / (sizeof(float) * kColumns);  // of a panel, which the first cache holds
 

@@ -49,17 +49,19 @@ class SparseAutoencoder(PyTree):
 
     def normalised(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows D"]:
         """The residual as this SAE wants it. Gemma Scope's released weights take it raw (arXiv 2408.05147, App. A)."""
+        if self.input_norm == "none":
+            return x
         x = x.astype(jnp.float32)
         if self.input_norm == "rms":
             return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True))
-        return x / self.input_scale if self.input_norm == "scalar" else x
+        return x / self.input_scale
 
     def encode(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows E"]:
         """Feature activations of residual vectors: zero, or above the feature's threshold."""
         with jax.named_scope("sae_encode"):
             x = self.normalised(x)
             if self.screen is not None and x.ndim == 1:
-                return self._encode_screened(self.screen, x[None])
+                return self._encode_screened(self.screen, x[None].astype(jnp.float32))
             return jump_relu(matmul(x, self.encoder_rows) + self.b_enc, self.threshold)
 
     def screened(self) -> "SparseAutoencoder":

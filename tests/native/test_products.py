@@ -94,7 +94,11 @@ def test_nothing_to_multiply(rows: int, width: int, out: int) -> None:
 def test_room_for_tiles_is_as_much_as_they_take_or_none() -> None:
     x, weight = jnp.ones((60, 40)), jnp.ones((9, 40))
     result = jax.ShapeDtypeStruct((60, 9), jnp.float32)
-    for room, fits in ((kernels.room_for_tiles(60, 40, jnp.float32, jnp.float32), True), (0, True), (60 * 40 + 1, False)):
+    for room, fits in (
+        (kernels.room_for_tiles(60, 40, jnp.float32, jnp.float32), True),
+        (0, True),
+        (60 * 40 + 1, False),
+    ):
         call = jax.ffi.ffi_call(kernels.PRODUCT, (result, jax.ShapeDtypeStruct((room,), jnp.float32)))
         if fits:
             np.testing.assert_array_equal(call(x, weight)[0], np.full((60, 9), 40.0))
