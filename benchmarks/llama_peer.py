@@ -43,9 +43,24 @@ def measure(plan: Plan) -> Peer:
 
 def _load(path: Path, context_length: int) -> llama_cpp.Llama:
     cores = os.cpu_count() or 1
+    _without_matrix_form()
     return llama_cpp.Llama(
         str(path), n_ctx=context_length, n_threads=cores, n_threads_batch=cores, n_gpu_layers=0, verbose=False
     )
+
+
+def _without_matrix_form() -> None:
+    """llama.cpp's own AMX form ends in a segmentation fault (ggml-org/llama.cpp#20824); single tokens do not need it.
+
+    Its Python class has no parameter for that.
+    """
+    cpuinfo = Path("/proc/cpuinfo")
+    if not cpuinfo.is_file() or "amx_tile" not in cpuinfo.read_text():
+        return
+    binding = llama_cpp.llama_cpp
+    usual = binding.llama_model_default_params()
+    usual.use_extra_bufts = False
+    binding.llama_model_default_params = lambda: usual
 
 
 if __name__ == "__main__":

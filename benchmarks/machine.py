@@ -26,7 +26,8 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     fields = dict(line.split("\t: ", 1) for line in cpuinfo.read_text().splitlines() if "\t: " in line)
     name = next((value for key, value in fields.items() if key.strip() == "model name"), platform.machine())
-    return name + (" with AVX-512" if "avx512f" in cpuinfo.read_text() else "")
+    units = [unit for flag, unit in (("avx512f", "AVX-512"), ("amx_bf16", "AMX")) if flag in cpuinfo.read_text()]
+    return name + (f" with {' and '.join(units)}" if units else "")
 
 
 def _installed(name: str) -> bool:

@@ -30,7 +30,7 @@ from neuroscope_jax.sae.formats import load_sae
 logger = logging.getLogger(__name__)
 
 BOS_RULE = "BOS begins every sample; BOS, control tokens, turn headers and padding are in no statistic and no example"
-TOKENS = 2048  # of a batch, or more
+TOKENS = 2048  # of a batch on a CPU, at most
 DIGITS = 16  # of the hash that names a run
 
 
@@ -66,7 +66,7 @@ def find(config: NeuroscopeConfig) -> Pair:
     local = config.sae_local_path
     sae_path = hub.sae_file(config.sae_repo, config.sae_path) if local is None else Path(local)
     tokenizer = ChatTokenizer.load(folder)
-    model, dtype = model_for(folder, config.dtype)
+    model, dtype = model_for(folder, config.dtype, config.dtype == "auto" and may_be_compact(folder, TOKENS))
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:
         raise UserError(

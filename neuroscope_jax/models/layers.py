@@ -24,8 +24,8 @@ def matmul(x: Float[Array, "*rows i"], weight: Weight) -> Float[Array, "*rows o"
     """`x @ weight.T`, accumulated in float32 and returned in float32. The only place that multiplies by a weight.
 
     Weights stay in the checkpoint's own [out, in] layout, and under a float32 x also in its bfloat16: each is a float32
-    as it is. On CPUs few rows, or all, go through the native kernel. Rows are flattened first: with a leading axis of
-    one, XLA:CPU copies the weight into another layout at every step.
+    as it is, as each of a bfloat16 x is under float32 weights. On CPUs few rows, or all, go through the native kernel.
+    Rows are flattened first: with a leading axis of one, XLA:CPU copies the weight into another layout at every step.
     """
     rows = x.reshape(-1, x.shape[-1])
     if isinstance(weight, QuantizedWeight):

@@ -96,8 +96,8 @@ def may_be_compact(folder: Path, rows: int = 1) -> bool:
 
     `rows`: of x that will mostly be multiplied together; XLA would first write the weights out in float32.
     """
-    stored = {entry.dtype for entry in _stored(folder).values()}
-    return stored == {"BF16"} and products.takes(rows, "float32", "bfloat16")
+    takes = products.takes(rows, "float32", "bfloat16")
+    return takes and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
 
 
 def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:

@@ -2,25 +2,11 @@
 
 #include <cstdint>
 
-#include "exported.h"
-#include "kernels.h"
+#include "product_called.h"
 
 namespace neuroscope {
 
 namespace {
-
-template <typename X, typename W>
-ffi::Error product_of(ffi::ThreadPool& pool, const Array& x, const Array& weight, const Array& y, const Array& room) {
-  if (!room.is(ffi::F32, {0}) && !room.is(ffi::F32, {room_for_tiles<X, W>(x[0], x[1])}))
-    return ffi::Error::InvalidArgument("expected room for tiles, or none");
-  XlaThreads threads(pool);
-  const X* of_x = x.data<const X>();
-  const W* of_weight = weight.data<const W>();
-  return done([&] {
-    if (room[0] == 0) product(threads, of_x, of_weight, x[0], x[1], weight[0], y.data<float>());
-    else product_in_tiles(threads, of_x, of_weight, x[0], x[1], weight[0], room.data<float>(), y.data<float>());
-  });
-}
 
 ffi::Error product_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets, ffi::Dictionary) {
   if (args.size() != 2 || rets.size() != 2) return ffi::Error::InvalidArgument("expected x and weight; y and room");

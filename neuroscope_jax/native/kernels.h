@@ -25,7 +25,7 @@ void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_
 // The same, but for rounding, where there is room for as many floats as room_for_tiles says; see tiles.h.
 template <typename X, typename W>
 void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* room,
-                      float* y);
+                      float* y, const float* scales = nullptr);
 
 // 0 where `product` is quicker, or this build has no tiles.
 template <typename X, typename W>

@@ -31,14 +31,19 @@ def available(sources: Sources = KERNELS) -> bool:
     return jax.default_backend() == "cpu" and not partitioned() and _registered(sources)
 
 
+def sources_for(weight: DTypeLike) -> Sources:
+    """Of the library with the products of such weights."""
+    return QUANTIZED if jnp.dtype(weight) == jnp.int8 else KERNELS
+
+
 def in_tiles(rows: int, x: DTypeLike, weight: DTypeLike) -> bool:
-    """Whether, where kernels are available, products of so many rows of floats of these dtypes are done in tiles."""
+    """Whether, where kernels are available, products of so many rows of x with such weights are done in tiles."""
     return room_for_tiles(rows, 1, x, weight) > 0
 
 
 def room_for_tiles(rows: int, width: int, x: DTypeLike, weight: DTypeLike) -> int:
     """The floats for which a product of so many rows needs room to be done in tiles; 0 where it is not done so."""
-    ask = begin(KERNELS).result().neuroscope_room_for_tiles
+    ask = begin(sources_for(weight)).result().neuroscope_room_for_tiles
     ask.argtypes, ask.restype = [ctypes.c_int64, ctypes.c_int64, ctypes.c_int, ctypes.c_int], ctypes.c_int64
     return int(ask(rows, width, jnp.dtype(x).itemsize, jnp.dtype(weight).itemsize))
 

@@ -8,7 +8,8 @@
 //     └ …                      ┘   └ …                           ┘  └ 2 │ 3 ┘
 //
 // A float32 is the sum of three bfloat16, 8 of its 24 bits in each, so of float32 rows or columns a step is there three
-// times: a float32 with a bfloat16 is three products, which lose nothing and are quicker than one of floats.
+// times: a float32 with a bfloat16 is three products, which lose nothing of what is finite and normal and are quicker than
+// one of floats. What is infinite may become NaN, by its parts that are 0.
 
 #pragma once
 
@@ -28,7 +29,7 @@ namespace neuroscope {
 
 // Linux gives the registers to a process that asks.
 inline bool matrices_permitted() {
-  constexpr int kRequest = 0x1023, kTileData = 18;
+  constexpr long kRequest = 0x1023, kTileData = 18;
   static const bool granted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
   return granted;
 }
@@ -40,6 +41,7 @@ template <typename X, typename W>
 class MatrixTiles {
   static constexpr int kSide = 16, kPairs = 16;
   static constexpr int kRowBytes = 64;
+  typedef uint16_t Bits __attribute__((vector_size(2 * kLanes)));
   static constexpr int64_t kHalf = kSide * 2 * kPairs;  // of a panel, a step deep: what a register holds
 
  public:
@@ -134,9 +136,18 @@ class MatrixTiles {
   // `count` of a row, zeros behind them.
   static void take_apart(const BFloat16* from, int64_t count, Floats (&parts)[1]) { parts[0] = load(from, count); }
 
+  // Of int8 every value is a bfloat16.
+  static void take_apart(const Int8* from, int64_t count, Floats (&parts)[1]) {
+    Int8 there[kStep] = {};
+    std::memcpy(there, from, count);
+    for (int64_t i = 0; i < kStep; i += kLanes) {
+      Bits bits = __builtin_convertvector(reinterpret_cast<Words>(widened(there + i)) >> 16, Bits);
+      std::memcpy(reinterpret_cast<BFloat16*>(&parts[0]) + i, &bits, sizeof bits);
+    }
+  }
+
   // Parts are cut off, not rounded: none is infinite unless the whole is.
   static void take_apart(const float* from, int64_t count, Floats (&parts)[3]) {
-    typedef uint16_t Bits __attribute__((vector_size(2 * kLanes)));
     for (int64_t i = 0; i < kStep; i += kLanes) {
       Floats rest = load(from + i, std::clamp<int64_t>(count - i, 0, kLanes));
       for (int p = 0; p < 3; ++p) {
@@ -144,12 +155,12 @@ class MatrixTiles {
         Bits bits = __builtin_convertvector(words >> 16, Bits);
         std::memcpy(reinterpret_cast<BFloat16*>(&parts[p]) + i, &bits, sizeof bits);
         rest = rest - reinterpret_cast<Floats>(words & 0xffff0000u);
-        rest = rest == rest ? rest : Floats{};  // of what is infinite
+        rest = rest == rest ? rest : Floats{};  // of what is not finite
       }
     }
   }
 
-  // Compilers do not know what these instructions read: whatever is to be written must be so before them.
+  // GCC does not know what these instructions read: whatever is to be written must be so before them.
   static void written() { __asm__ volatile("" : : : "memory"); }
 };
 

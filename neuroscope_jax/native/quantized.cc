@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-#include "exported.h"
-#include "kernels.h"
+#include "product_called.h"
 
 namespace neuroscope {
 
@@ -11,17 +10,16 @@ namespace {
 
 ffi::Error scaled_product_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets,
                                  ffi::Dictionary) {
-  if (args.size() != 3 || rets.size() != 1) return ffi::Error::InvalidArgument("expected x, weight and scales");
-  Array x(args, 0), weight(args, 1), scales(args, 2), y(rets, 0);
-  if (x.rank() != 2 || weight.rank() != 2 || !x.is(ffi::F32, {x[0], weight[1]}) ||
-      !weight.is(ffi::S8, {weight[0], weight[1]}) || !scales.is(ffi::F32, {weight[0]}) ||
-      !y.is(ffi::F32, {x[0], weight[0]}))
-    return ffi::Error::InvalidArgument("expected float32 x [rows, in], int8 weight [out, in], float32 scales [out]");
-  XlaThreads threads(pool);
-  return done([&] {
-    product(threads, x.data<const float>(), weight.data<const Int8>(), x[0], x[1], weight[0], y.data<float>(),
-            scales.data<const float>());
-  });
+  if (args.size() != 3 || rets.size() != 2)
+    return ffi::Error::InvalidArgument("expected x, weight and scales; y and room");
+  Array x(args, 0), weight(args, 1), scales(args, 2), y(rets, 0), room(rets, 1);
+  if (x.rank() != 2 || weight.rank() != 2 || !weight.is(ffi::S8, {weight[0], x[1]}) ||
+      !scales.is(ffi::F32, {weight[0]}) || !y.is(ffi::F32, {x[0], weight[0]}))
+    return ffi::Error::InvalidArgument("expected x [rows, in], int8 weight [out, in], float32 scales [out]");
+  const float* of_scales = scales.data<const float>();
+  if (x.type() == ffi::F32) return product_of<float, Int8>(pool, x, weight, y, room, of_scales);
+  if (x.type() == ffi::BF16) return product_of<BFloat16, Int8>(pool, x, weight, y, room, of_scales);
+  return ffi::Error::InvalidArgument("expected x in float32 or bfloat16");
 }
 
 }  // namespace

@@ -1,66 +1,21 @@
-// Products of many rows, in tiles.
+// Products of many rows with weights of floats, in tiles.
 
-#include "tiles.h"
-
-#include <cstdlib>
-
-#include "matrix_tiles.h"
-#include "vector_tiles.h"
+#include "chosen_tiles.h"
 
 namespace neuroscope {
 
-// That they are quicker than XLA is measured on AVX2 and AVX-512 alone; other builds have none.
-#if defined(__AVX2__) && defined(__FMA__)
-constexpr bool kTiles = true;
-#else
-constexpr bool kTiles = false;
-#endif
+PRODUCTS_IN_TILES(float, float)
+PRODUCTS_IN_TILES(float, BFloat16)
+PRODUCTS_IN_TILES(BFloat16, float)
+PRODUCTS_IN_TILES(BFloat16, BFloat16)
 
-// Calls `work` with the tiles that are quickest for these.
-template <typename X, typename W, typename Work>
-auto with_tiles(const Work& work) {
-#if defined(NEUROSCOPE_MATRIX_TILES)
-  if constexpr (!(std::is_same_v<X, float> && std::is_same_v<W, float>)) {
-    if (matrices_permitted()) return work(MatrixTiles<X, W>());
-  }
-#endif
-  return work(VectorTiles());
-}
-
-template <typename X, typename W>
-int64_t room_for_tiles(int64_t rows, int64_t in) {
-  if (!kTiles) return 0;
-  return with_tiles<X, W>([=](auto tiles) {
-    using Tiles = decltype(tiles);
-    return rows > Tiles::kFewRows ? room_for<Tiles>(rows, in) : 0;
-  });
-}
-
-template <typename X, typename W>
-void product_in_tiles(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* room,
-                      float* y) {
-  if constexpr (kTiles) {
-    with_tiles<X, W>([&](auto tiles) { multiply<decltype(tiles)>(threads, x, weight, rows, in, out, room, y); });
-  } else {
-    std::abort();  // there is room for nothing
-  }
-}
-
-#define PRODUCTS_OF(X, W)                                                                                    \
-  template int64_t room_for_tiles<X, W>(int64_t, int64_t);                                                   \
-  template void product_in_tiles(Threads&, const X*, const W*, int64_t, int64_t, int64_t, float*, float*);
-
-PRODUCTS_OF(float, float)
-PRODUCTS_OF(float, BFloat16)
-PRODUCTS_OF(BFloat16, float)
-PRODUCTS_OF(BFloat16, BFloat16)
+}  // namespace neuroscope
 
 extern "C" __attribute__((visibility("default"))) int64_t neuroscope_room_for_tiles(int64_t rows, int64_t in,
                                                                                     int x_bytes, int weight_bytes) {
+  using namespace neuroscope;
   if (x_bytes == sizeof(float))
     return weight_bytes == sizeof(float) ? room_for_tiles<float, float>(rows, in) : room_for_tiles<float, BFloat16>(rows, in);
   return weight_bytes == sizeof(float) ? room_for_tiles<BFloat16, float>(rows, in)
                                        : room_for_tiles<BFloat16, BFloat16>(rows, in);
 }
-
-}  // namespace neuroscope

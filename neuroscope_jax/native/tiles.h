@@ -1,8 +1,9 @@
 // y = x · weightᵀ for many rows of x, where the time is the arithmetic: products.h is for few, where it is the reading.
 //
-// Both are written out as panels, kDepth columns at a time: of x kRows rows, once, and of the weight kColumns rows, by the
-// task that takes Tiles::kBlock of them and keeps their panels in the second cache. Tiles says how a panel lies and how two
-// of them are multiplied; panels go by in the order in which they lie.
+// Both are written out as panels, kDepth of their columns at a time: of x kRows rows, once, and of the weight kColumns
+// rows, by the task that takes kBlock of them and keeps kDepths of their panels in the second cache. Tiles says so, how a
+// panel lies (columns filled up with zeros to whole kSteps, and of a number as many parts as it is multiplied in) and how
+// two panels are multiplied; they go by in the order in which they lie.
 //
 // Each y is the same sum in the same order however many rows there are, and another than for few rows, by rounding.
 
@@ -23,8 +24,8 @@ inline int64_t whole(int64_t count, int64_t step) { return (count + step - 1) / 
 
 template <typename Tiles>
 int64_t room_for(int64_t rows, int64_t in) {
-  int64_t bytes = whole(rows, Tiles::kRows) * whole(in, Tiles::kStep) * Tiles::kRowParts * sizeof(typename Tiles::Element);
-  return whole(bytes, sizeof(float)) / sizeof(float);
+  int64_t elements = whole(rows, Tiles::kRows) * whole(in, Tiles::kStep) * Tiles::kRowParts;
+  return elements * sizeof(typename Tiles::Element) / sizeof(float);
 }
 
 // The panels of x, in the room that there is for them: those of all rows' first kDepth columns, then those of the next.
@@ -69,10 +70,10 @@ void edge(const typename Tiles::Element* of_x, const typename Tiles::Element* of
   for (int64_t r = 0; r < rows; ++r) std::copy_n(sums[r], columns, y + r * out);
 }
 
-// Rows `begin` to `end` of y, `count` of its columns.
+// Rows `begin` to `end` of y, `count` of its columns, each times its scale where there are scales.
 template <typename Tiles, typename W>
 void block_in_tiles(const RowPanels<Tiles>& x, const W* weight, int64_t begin, int64_t end, int64_t in, int64_t count,
-                    float* y, int64_t out) {
+                    float* y, int64_t out, const float* scales) {
   struct alignas(64) Panels {
     typename Tiles::Element at[Tiles::kBlock * Tiles::kDepth * Tiles::kDepths * Tiles::kColumnParts];
   };
@@ -99,17 +100,20 @@ void block_in_tiles(const RowPanels<Tiles>& x, const W* weight, int64_t begin, i
       }
     }
   }
+  for (int64_t r = begin; scales && r < end; ++r) {
+    for (int64_t c = 0; c < count; ++c) y[r * out + c] *= scales[c];
+  }
 }
 
 template <typename Tiles, typename X, typename W>
 void multiply(Threads& threads, const X* x, const W* weight, int64_t rows, int64_t in, int64_t out, float* room,
-              float* y) {
+              float* y, const float* scales) {
   const RowPanels<Tiles> panels(threads, x, rows, in, room);
   int64_t blocks = (out + Tiles::kBlock - 1) / Tiles::kBlock, each = rows_a_task<Tiles>(threads, rows, blocks);
   Crew::run(threads, blocks * ((rows + each - 1) / each), [&](int64_t task) {
     int64_t o = task % blocks * Tiles::kBlock, r = task / blocks * each;
     block_in_tiles<Tiles>(panels, weight + o * in, r, std::min(rows, r + each), in, std::min(out - o, Tiles::kBlock),
-                          y + o, out);
+                          y + o, out, scales ? scales + o : nullptr);
   });
 }
 

@@ -157,6 +157,7 @@ inline float as_float(BFloat16 value) {
   std::memcpy(&wide, &bits, sizeof wide);
   return wide;
 }
+inline float as_float(Int8 value) { return value.value; }
 
 // Where the i-th of a row of W lies once the row is floats: as the words are taken apart, of bfloat16 all `first`, then
 // all `second`, and of int8 likewise byte by byte,

@@ -48,7 +48,10 @@ class SparseAutoencoder(PyTree):
         return self.encoder_rows.T
 
     def normalised(self, x: Float[Array, "*rows D"]) -> Float[Array, "*rows D"]:
-        """The residual as this SAE wants it. Gemma Scope's released weights take it raw (arXiv 2408.05147, App. A)."""
+        """The residual as this SAE wants it, in float32 unless that is as it is.
+
+        Gemma Scope's released weights take it raw (arXiv 2408.05147, App. A).
+        """
         if self.input_norm == "none":
             return x
         x = x.astype(jnp.float32)

@@ -129,6 +129,16 @@ def test_compact_weights_stay_bfloat16_and_the_model_computes_the_same(
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("tiles", [True, False])
+def test_weights_stay_compact_for_many_rows_where_these_go_in_tiles(
+    folder: Path, tensors: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch, tiles: bool
+) -> None:
+    save_file({key: value.astype(ml_dtypes.bfloat16) for key, value in tensors.items()}, folder / "model.safetensors")
+    monkeypatch.setattr(kernels, "available", lambda *_: True)
+    monkeypatch.setattr(kernels, "in_tiles", lambda *_: tiles)
+    assert may_be_compact(folder, rows=2048) is tiles
+
+
 def test_a_pipe_is_not_waited_for(folder: Path, tiny: Tiny) -> None:
     (folder / "model.safetensors").unlink(missing_ok=True)
     os.mkfifo(folder / "model.safetensors")

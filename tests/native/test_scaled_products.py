@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuroscope_jax.native import products
+from neuroscope_jax.native import kernels, products
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -24,7 +24,8 @@ def operands(rows: int, width: int, out: int, dtype: jnp.dtype) -> tuple[jax.Arr
 @pytest.mark.parametrize(
     ("rows", "width", "out"),
     [(rows, 70, 33) for rows in range(1, 10)]  # every number of rows at once, and one more
-    + [(1, 2, 1), (3, 5, 3), (17, 16, 8), (33, 127, 31), (64, 256, 129), (1, 2304, 65), (8, 2304, 65)],
+    + [(1, 2, 1), (3, 5, 3), (17, 16, 8), (33, 127, 31), (64, 256, 129), (1, 2304, 65), (8, 2304, 65)]
+    + [(53, 383, 17), (61, 385, 129), (130, 33, 300), (200, 1000, 260), (70, 2400, 50)],
 )
 def test_equals_numpy(rows: int, width: int, out: int, dtype: jnp.dtype) -> None:
     x, values, scales = operands(rows, width, out, dtype)
@@ -32,8 +33,9 @@ def test_equals_numpy(rows: int, width: int, out: int, dtype: jnp.dtype) -> None
     assert found.dtype == jnp.float32
     exact_x = np.asarray(x, np.float64)
     weight = np.asarray(values, np.float64) * np.asarray(scales, np.float64)[:, None]
+    allowed = 2**-21 if kernels.in_tiles(rows, dtype, "int8") else 2**-22
     summed = np.abs(exact_x) @ np.abs(weight).T  # what float32's rounding is in proportion to
-    assert np.all(np.abs(found - exact_x @ weight.T) <= 2**-22 * summed)
+    assert np.all(np.abs(found - exact_x @ weight.T) <= allowed * summed)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -45,8 +47,9 @@ def test_a_row_does_not_depend_on_its_neighbours(width: int, dtype: jnp.dtype) -
         np.testing.assert_array_equal(together[:rows], products.scaled_product(x[:rows], values, scales))
 
 
-def test_what_is_not_finite_stays_where_it_is() -> None:
-    x = jnp.ones((3, 40)).at[1, 7].set(jnp.inf)
+@pytest.mark.parametrize("rows", [3, 60])
+def test_what_is_not_finite_stays_where_it_is(rows: int) -> None:
+    x = jnp.ones((rows, 40)).at[1, 7].set(jnp.inf)
     values, scales = jnp.ones((9, 40), jnp.int8), jnp.ones(9).at[4].set(jnp.nan)
     found = jnp.isfinite(products.scaled_product(x, values, scales))
-    np.testing.assert_array_equal(found, np.outer([True, False, True], np.arange(9) != 4))
+    np.testing.assert_array_equal(found, np.outer(np.arange(rows) != 1, np.arange(9) != 4))
