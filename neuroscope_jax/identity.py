@@ -9,19 +9,19 @@ import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.files import read_json, what_it_is
+from neuroscope_jax.tensor_file import tensors
 
 SHOWN = 8  # hex digits of a hash in messages
 # Fields of config.json that say who saved the checkpoint and how, not what it is.
 OF_THE_SAVER = ("_name_or_path", "transformers_version")
 PROBE = 4096  # bytes
-HEADER_LIMIT = 100 << 20  # bytes; safetensors' own limit for a header
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,28 +88,14 @@ class _Index(msgspec.Struct):
     weight_map: dict[str, str]
 
 
-class _Tensor(msgspec.Struct):
-    dtype: str
-    shape: tuple[int, ...]
-    data_offsets: tuple[int, int]  # bytes, from the end of the header
-
-
 def _tensors(path: Path) -> Iterator[tuple[str, str, tuple[int, ...], bytes]]:
-    """(key, dtype, shape, content) of each tensor; of a large one PROBE bytes at its start, middle and end.
-
-    Read by hand (8 bytes of length, JSON, data), because NumPy has no type for bfloat16 and none is needed.
-    """
+    """(key, dtype, shape, content) of each tensor; of a large one PROBE bytes at its start, middle and end."""
+    found = tensors(path)
     try:
         with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if not 2 <= length <= min(HEADER_LIMIT, path.stat().st_size):
-                raise ValueError("no header")
-            header = msgspec.json.decode(file.read(length), type=dict[str, Any])
-            header.pop("__metadata__", None)
-            for key, tensor in msgspec.convert(header, dict[str, _Tensor]).items():
-                start, end = (8 + length + offset for offset in tensor.data_offsets)
-                yield key, tensor.dtype, tensor.shape, _probed(file, start, end)
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
+            for key, tensor in found.items():
+                yield key, tensor.dtype, tensor.shape, _probed(file, tensor.start, tensor.end)
+    except OSError as error:
         raise UserError(f"{path}: {what_it_is(path)}, expected safetensors ({error})") from error
 
 

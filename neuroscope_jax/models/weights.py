@@ -29,21 +29,12 @@ from neuroscope_jax.models.quantized import QuantizedWeight, quantize
 from neuroscope_jax.models.registry import read_config
 from neuroscope_jax.models.sharding import Placement
 from neuroscope_jax.native import products
+from neuroscope_jax.tensor_file import KINDS, StoredTensor, tensors
 
 Params = dict[str, Any]  # nested: module names, then "weight"
 
-DTYPES = ("F32", "BF16", "F16")
-READERS = 4  # tensors at a time: most of the time memory is being had for them
+READERS = 4  # tensors at a time
 SHOWN = 3  # keys named of each kind of misfit
-
-
-@dataclasses.dataclass(frozen=True)
-class Stored:
-    """Where a tensor lies, and what its file says about it."""
-
-    file: Path
-    shape: tuple[int, ...]
-    dtype: str  # safetensors' name, e.g. BF16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +48,8 @@ class Table:
     def blocks(self, size: int) -> Iterator[np.ndarray]:
         """Its rows in lots of `size`, as precise as the file has them; the last lot is smaller."""
         for at in range(0, self.shape[0], size):
-            with safe_open(self.file, "np") as tensors:  # anew each time: see _read
-                block: np.ndarray = tensors.get_slice(self.key)[at : min(at + size, self.shape[0])]
+            with safe_open(self.file, "np") as opened:  # anew each time: its pages count as this process's
+                block: np.ndarray = opened.get_slice(self.key)[at : min(at + size, self.shape[0])]
             yield block
 
 
@@ -138,7 +129,7 @@ def expected_shapes(model: nn.Module, method: str = "scores") -> Mapping[str, tu
     return {hf_key(path): leaf.shape for path, leaf in flax.traverse_util.flatten_dict(tree).items()}
 
 
-def _checked(folder: Path, model: nn.Module) -> dict[str, Stored]:
+def _checked(folder: Path, model: nn.Module) -> dict[str, StoredTensor]:
     """Every tensor of a checkpoint that is known to be this model's."""
     stored = _stored(folder)
     if read_config(folder).get("tie_word_embeddings") is not False:
@@ -148,7 +139,7 @@ def _checked(folder: Path, model: nn.Module) -> dict[str, Stored]:
 
 
 def _load(
-    stored: Mapping[str, Stored],
+    stored: Mapping[str, StoredTensor],
     needed: Mapping[str, tuple[int, ...]],
     dtype: DTypeLike,
     placement: Placement | None = None,
@@ -159,10 +150,10 @@ def _load(
         keeps = compact and stored[key].dtype == "BF16"
         sharding = None if placement is None else placement(tree_path(key), stored[key].shape)
         if quantization != "none" and len(stored[key].shape) == 2:
-            whole = _read(stored[key].file, key, None, sharding)
+            whole = _read(stored[key], None, sharding)
             made: QuantizedWeight = jax.block_until_ready(quantize(whole, quantization))
             return made
-        return _read(stored[key].file, key, jnp.bfloat16 if keeps else dtype, sharding)
+        return _read(stored[key], jnp.bfloat16 if keeps else dtype, sharding)
 
     # The largest first: what is held besides the model itself is greatest while the model is smallest.
     order = sorted(needed, key=lambda key: -math.prod(needed[key]))
@@ -172,11 +163,11 @@ def _load(
     return params
 
 
-def _stored(folder: Path) -> dict[str, Stored]:
+def _stored(folder: Path) -> dict[str, StoredTensor]:
     """Every tensor of the checkpoint by key, from the headers of its files."""
-    found: dict[str, Stored] = {}
+    found: dict[str, StoredTensor] = {}
     for file in _files(folder):
-        for key, entry in _entries(file):
+        for key, entry in _entries(file).items():
             if key in found:
                 raise UserError(f"{file}: {key} is also in {found[key].file.name}; the shards are of two checkpoints")
             found[key] = entry
@@ -199,12 +190,11 @@ def _files(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _entries(file: Path) -> Iterator[tuple[str, Stored]]:
+def _entries(file: Path) -> dict[str, StoredTensor]:
+    """Of a file that the library finds whole."""
     try:
-        with safe_open(file, "np") as tensors:
-            for key in tensors.keys():  # noqa: SIM118  # a safe_open handle does not iterate
-                entry = tensors.get_slice(key)
-                yield key, Stored(file, tuple(entry.get_shape()), entry.get_dtype())
+        with safe_open(file, "np"):
+            return tensors(file)
     except (SafetensorError, OSError) as error:
         raise UserError(
             f"{file}: {what_it_is(file)}, expected safetensors ({error}). Delete it and fetch it again "
@@ -212,7 +202,7 @@ def _entries(file: Path) -> Iterator[tuple[str, Stored]]:
         ) from error
 
 
-def _check_fit(folder: Path, stored: Mapping[str, Stored], expected: Mapping[str, tuple[int, ...]]) -> None:
+def _check_fit(folder: Path, stored: Mapping[str, StoredTensor], expected: Mapping[str, tuple[int, ...]]) -> None:
     both = [key for key in expected if key in stored]
     misfits = {
         "missing": [key for key in expected if key not in stored],
@@ -220,8 +210,8 @@ def _check_fit(folder: Path, stored: Mapping[str, Stored], expected: Mapping[str
         "of a wrong shape": [
             f"{key} {stored[key].shape}, expected {expected[key]}" for key in both if stored[key].shape != expected[key]
         ],
-        f"of a type other than {', '.join(DTYPES)}": [
-            f"{key} {stored[key].dtype}" for key in both if stored[key].dtype not in DTYPES
+        f"of a type other than {', '.join(KINDS)}": [
+            f"{key} {stored[key].dtype}" for key in both if stored[key].dtype not in KINDS
         ],
     }
     told = [f"{len(keys)} {kind}: {_first(keys)}" for kind, keys in misfits.items() if keys]
@@ -236,11 +226,8 @@ def _first(keys: list[str]) -> str:
     return ", ".join(sorted(keys)[:SHOWN]) + (", …" if len(keys) > SHOWN else "")
 
 
-def _read(file: Path, key: str, dtype: DTypeLike | None, sharding: jax.sharding.Sharding | None) -> jax.Array:
+def _read(stored: StoredTensor, dtype: DTypeLike | None, sharding: jax.sharding.Sharding | None) -> jax.Array:
     """A tensor in `dtype`, or as it is stored."""
-    # Opened anew for each tensor: while the file is open, the pages it was read from count as this process's memory.
-    with safe_open(file, "np") as tensors:
-        array = tensors.get_tensor(key)
     # Cast on the device: less to transfer, and several times faster than NumPy's own bfloat16 cast.
-    placed = jax.device_put(array, sharding)
+    placed = jax.device_put(stored.read(), sharding)
     return jax.lax.convert_element_type(placed, placed.dtype if dtype is None else dtype).block_until_ready()
