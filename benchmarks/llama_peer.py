@@ -50,7 +50,7 @@ def _load(path: Path, context_length: int) -> llama_cpp.Llama:
 
 
 def _without_matrix_form() -> None:
-    """llama.cpp's own AMX form ends in a segmentation fault (ggml-org/llama.cpp#20824); single tokens do not need it.
+    """Without weights laid out anew for AMX: with Q8_0 that ends in a segmentation fault (ggml-org/llama.cpp#20824).
 
     Its Python class has no parameter for that.
     """

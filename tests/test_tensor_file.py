@@ -1,5 +1,7 @@
 """Tensors read from where they lie, beside the library's own reading."""
 
+import json
+import os
 from pathlib import Path
 
 import jax
@@ -45,10 +47,31 @@ def test_a_file_that_is_cut_short_meanwhile_is_told(file: Path) -> None:
     found = tensors(file)
     file.write_bytes(file.read_bytes()[:-30])
     with pytest.raises(
-        UserError, match=r"a\.safetensors: \d+ of \d+ bytes of a tensor .* are there; fetch the file again"
+        UserError, match=r"a\.safetensors: \d+ of \d+ bytes of a tensor are there; fetch the file again"
     ):
         for tensor in found.values():
             tensor.read()
+
+
+@pytest.mark.parametrize("offsets", [[-4, 8], [8, 4], [0, 1 << 40], [1 << 62, 1 << 63], [0.5, 8]])
+def test_places_outside_the_file_are_told(tmp_path: Path, offsets: list[float]) -> None:
+    header = json.dumps({"a": {"dtype": "F32", "shape": [3], "data_offsets": offsets}}).encode()
+    (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(12))
+    with pytest.raises(UserError, match=r"a\.safetensors: .*expected safetensors"):
+        tensors(tmp_path / "a.safetensors")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.safetensors")
+    with pytest.raises(UserError, match="a pipe or a device, expected safetensors"):
+        tensors(tmp_path / "a.safetensors")
+
+
+def test_a_file_that_is_gone_meanwhile_is_told(file: Path) -> None:
+    found = tensors(file)
+    file.unlink()
+    with pytest.raises(UserError, match=r"a\.safetensors: cannot be read: No such file"):
+        found["half"].read()
 
 
 @pytest.mark.parametrize("content", [b"", b"1234567", bytes(8), b"\xff" * 64, (5).to_bytes(8, "little") + b"[1,2]"])

@@ -66,7 +66,8 @@ def find(config: NeuroscopeConfig) -> Pair:
     local = config.sae_local_path
     sae_path = hub.sae_file(config.sae_repo, config.sae_path) if local is None else Path(local)
     tokenizer = ChatTokenizer.load(folder)
-    model, dtype = model_for(folder, config.dtype, config.dtype == "auto" and may_be_compact(folder, TOKENS))
+    # auto goes by the size in float32, for commands that run no model would wait for the kernels' compiler else.
+    model, dtype = model_for(folder, config.dtype)
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:
         raise UserError(

@@ -4,13 +4,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from neuroscope_jax.models.cache import held
 from neuroscope_jax.models.layers import precision_of, soft_cap
 from neuroscope_jax.native import attention as native
+from neuroscope_jax.native import kernels, products
 
 MASKED = -2.3819763e38  # lowest bfloat16-safe score; a row is never masked whole, since a token always sees itself
+
+FEWEST = 64  # queries that are worth a product for each head
 
 
 def causal_mask(queries: Int[Array, "B T"], keys: Int[Array, "B S"], window: int | None) -> Bool[Array, "B T S"]:
@@ -80,21 +84,41 @@ def _attend(
 
 
 # One query (T = 1) multiplies and sums where several go through einsum, which copies the whole cache on CPU: 17 times
-# slower at S = 4096.
+# slower at S = 4096. Many of one sequence go head by head through the kernel for many rows, where there is one.
 
 
 def _scores(query: Float[Array, "B T K G H"], key: Float[Array, "B S K H"]) -> Float[Array, "B K G T S"]:
+    if _in_tiles(query, key.dtype):
+        rows = query[0].transpose(1, 2, 0, 3)  # K G T H
+        return _head_by_head(rows, key[0].transpose(1, 0, 2))[None]
     if query.shape[1] > 1:
         return _einsum("BTKGH,BSKH->BKGTS", query, key)
-    products = query.astype(jnp.float32) * key[:, :, :, None].astype(jnp.float32)  # B S K G H
-    return jnp.sum(products, axis=-1).transpose(0, 2, 3, 1)[:, :, :, None]
+    by_slot = query.astype(jnp.float32) * key[:, :, :, None].astype(jnp.float32)  # B S K G H
+    return jnp.sum(by_slot, axis=-1).transpose(0, 2, 3, 1)[:, :, :, None]
 
 
 def _mix(weights: Float[Array, "B K G T S"], value: Float[Array, "B S K H"]) -> Float[Array, "B T K G H"]:
+    if _in_tiles(weights.transpose(0, 3, 1, 2, 4), value.dtype):
+        rows = weights[0].astype(value.dtype)
+        return _head_by_head(rows, value[0].transpose(1, 2, 0)).transpose(2, 0, 1, 3)[None]
     if weights.shape[3] > 1:
         return _einsum("BKGTS,BSKH->BTKGH", weights.astype(value.dtype), value)
     by_slot = weights[:, :, :, 0].transpose(0, 3, 1, 2)[..., None]  # B S K G 1
     return jnp.sum(by_slot * value[:, :, :, None].astype(jnp.float32), axis=1, keepdims=True)
+
+
+def _in_tiles(several: Float[Array, "B T K G x"], dtype: DTypeLike) -> bool:
+    """Whether the rows of each head of keys are many enough to be worth a call of their own."""
+    batch, queries, _, grouped, _ = several.shape
+    rows, kind = queries * grouped, jnp.dtype(dtype).name
+    return batch == 1 and queries >= FEWEST and products.takes(rows, kind, kind) and kernels.in_tiles(rows, kind, kind)
+
+
+def _head_by_head(rows: Float[Array, "K G T i"], weights: Float[Array, "K o i"]) -> Float[Array, "K G T o"]:
+    heads, grouped, length, width = rows.shape
+    together = rows.reshape(heads, grouped * length, width)
+    found = jnp.stack([products.product(x, weight) for x, weight in zip(together, weights, strict=True)])
+    return found.reshape(heads, grouped, length, -1)
 
 
 def _einsum(dims: str, a: Array, b: Array) -> Array:

@@ -16,7 +16,11 @@ def explained(folder: Path, remedies: str) -> Iterator[None]:
         yield
     except FloatingPointError as error:
         raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
-    except (jax.errors.JaxRuntimeError, ValueError) as error:  # the latter where a program fails as it is called
-        if "RESOURCE_EXHAUSTED" not in str(error):
+    except (
+        jax.errors.JaxRuntimeError,
+        ValueError,
+        MemoryError,
+    ) as error:  # ValueError: a program fails as it is called
+        if "RESOURCE_EXHAUSTED" not in str(error) and not isinstance(error, MemoryError):
             raise
         raise UserError(f"{folder}: not enough memory; try {remedies}") from error

@@ -87,8 +87,8 @@ def may_be_compact(folder: Path, rows: int = 1) -> bool:
 
     `rows`: of x that will mostly be multiplied together; XLA would first write the weights out in float32.
     """
-    takes = products.takes(rows, "float32", "bfloat16")
-    return takes and {entry.dtype for entry in _stored(folder).values()} == {"BF16"}
+    stored = {entry.dtype for entry in _stored(folder).values()}  # first: it tells what is amiss with the files
+    return stored == {"BF16"} and products.takes(rows, "float32", "bfloat16")
 
 
 def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:
@@ -104,8 +104,8 @@ def load_unembedding(folder: Path, model: nn.Module) -> tuple[Params, Table]:
 def save_weights(params: Params, path: Path, dtype: DTypeLike | None = None) -> None:
     """Write a "params" tree to one safetensors file under Hugging Face names, cast to `dtype` where given."""
     leaves = flax.traverse_util.flatten_dict(params)
-    tensors = {hf_key(name): np.asarray(leaf if dtype is None else leaf.astype(dtype)) for name, leaf in leaves.items()}
-    save_file(tensors, path, metadata={"format": "pt"})
+    named = {hf_key(name): np.asarray(leaf if dtype is None else leaf.astype(dtype)) for name, leaf in leaves.items()}
+    save_file(named, path, metadata={"format": "pt"})
 
 
 def hf_key(path: tuple[str, ...]) -> str:

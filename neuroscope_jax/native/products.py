@@ -24,7 +24,7 @@ MOST_ROWS = {
 def takes(rows: int, x_dtype: DTypeLike, weight: str) -> bool:
     """Whether a product here should be used for so many rows of x and weights of a kind."""
     kind = jnp.dtype(x_dtype).name, weight
-    # Whether there are kernels is asked last: it waits for the compiler.
+    # The compiler is waited for only where there is a kernel.
     if kind not in MOST_ROWS or not kernels.available(kernels.sources_for(weight)):
         return False
     return rows <= MOST_ROWS[kind] or kernels.in_tiles(rows, *kind)

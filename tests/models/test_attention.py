@@ -29,14 +29,18 @@ def oracle(
     return out
 
 
-@pytest.mark.parametrize("length", [1, 5], ids=["one query", "several"])
+@pytest.mark.parametrize(
+    ("batch", "length", "slots"),
+    [(2, 1, 7), (2, 5, 7), (1, 70, 93)],
+    ids=["one query", "several", "many of one sequence"],
+)
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
 @pytest.mark.parametrize("cap", [None, 3.0])
-def test_attention_in_both_forms(length: int, kv_heads: int, cap: float | None) -> None:
+def test_attention_in_every_form(batch: int, length: int, slots: int, kv_heads: int, cap: float | None) -> None:
     rng = np.random.default_rng(0)
-    q = rng.normal(0, 2, (2, length, 4, 8))
-    k, v = rng.normal(0, 2, (2, 2, 7, kv_heads, 8))
-    mask = rng.random((2, length, 7)) < 0.6
+    q = rng.normal(0, 2, (batch, length, 4, 8))
+    k, v = rng.normal(0, 2, (2, batch, slots, kv_heads, 8))
+    mask = rng.random((batch, length, slots)) < 0.6
     mask[..., 0] = True
     found = attend(*(jnp.array(x, jnp.float32) for x in (q, k, v)), View(jnp.array(mask), None, None), 0.4, cap)
     np.testing.assert_allclose(found, oracle(q, k, v, mask, 0.4, cap), atol=2e-5)

@@ -11,7 +11,9 @@ from neuroscope_jax.models.explained import explained
 FULL = "RESOURCE_EXHAUSTED: Out of memory allocating 67239936 bytes."
 
 
-@pytest.mark.parametrize("error", [ValueError(FULL), jax.errors.JaxRuntimeError(FULL)])
+@pytest.mark.parametrize(
+    "error", [ValueError(FULL), jax.errors.JaxRuntimeError(FULL), MemoryError("Unable to allocate")]
+)
 def test_memory_that_does_not_suffice(error: Exception) -> None:
     with pytest.raises(UserError, match="pair: not enough memory; try less"), explained(Path("pair"), "less"):
         raise error

@@ -154,7 +154,7 @@ def test_matmul_uses_it_for_few_rows_and_for_many_in_tiles(
         assert (kernels.PRODUCT in lowered.as_text()) is taken
 
 
-def test_no_compiler_is_waited_for_where_xla_is_quicker_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler_is_waited_for_where_there_is_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(kernels, "available", lambda *sources: asked.append(sources) or False)
     assert not products.takes(1, "float32", "int4")

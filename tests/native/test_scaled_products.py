@@ -47,6 +47,20 @@ def test_a_row_does_not_depend_on_its_neighbours(width: int, dtype: jnp.dtype) -
         np.testing.assert_array_equal(together[:rows], products.scaled_product(x[:rows], values, scales))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nor_where_they_are_many(dtype: jnp.dtype) -> None:
+    x, values, scales = operands(101, 2400, 150, dtype)
+    together = products.scaled_product(x, values, scales)
+    for rows in (rows for rows in range(25, 101, 7) if kernels.in_tiles(rows, dtype, "int8")):
+        np.testing.assert_array_equal(together[101 - rows :], products.scaled_product(x[101 - rows :], values, scales))
+
+
+@pytest.mark.parametrize(("rows", "width", "out"), [(0, 4, 3), (60, 0, 3), (60, 4, 0)])
+def test_nothing_to_multiply(rows: int, width: int, out: int) -> None:
+    found = products.scaled_product(jnp.ones((rows, width)), jnp.ones((out, width), jnp.int8), jnp.ones(out))
+    np.testing.assert_array_equal(found, np.zeros((rows, out)))
+
+
 @pytest.mark.parametrize("rows", [3, 60])
 def test_what_is_not_finite_stays_where_it_is(rows: int) -> None:
     x = jnp.ones((rows, 40)).at[1, 7].set(jnp.inf)
