@@ -134,11 +134,11 @@ def test_features_of_the_demo_pair(pair: setup.Pair) -> None:
 
 
 def test_only_the_final_norm_and_the_embedding_are_read(pair: setup.Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys: list[str] = []
+    shapes: list[tuple[int, ...]] = []
     read = weights._read
-    monkeypatch.setattr(weights, "_read", lambda file, key, *more: keys.append(key) or read(file, key, *more))
+    monkeypatch.setattr(weights, "_read", lambda stored, *more: shapes.append(stored.shape) or read(stored, *more))
     assert next(token_scores(pair.folder, pair.model, pair.sae_path, pair.tokenizer, [3]))[0] == 3
-    assert keys == ["model.norm.weight"]  # the embedding comes in blocks
+    assert shapes == [(pair.model.config.hidden_size,)]  # the norm's; the embedding comes in blocks
 
 
 def test_an_embedding_that_is_not_finite_is_refused(pair: setup.Pair, monkeypatch: pytest.MonkeyPatch) -> None:
