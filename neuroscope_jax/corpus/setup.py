@@ -66,7 +66,7 @@ def find(config: NeuroscopeConfig) -> Pair:
     local = config.sae_local_path
     sae_path = hub.sae_file(config.sae_repo, config.sae_path) if local is None else Path(local)
     tokenizer = ChatTokenizer.load(folder)
-    # auto goes by the size in float32, for commands that run no model would wait for the kernels' compiler else.
+    # auto goes by the size in float32: to ask for kernels would have commands that run no model wait for the compiler.
     model, dtype = model_for(folder, config.dtype)
     layers = model.config.num_hidden_layers
     if config.target_layer >= layers:

@@ -88,28 +88,29 @@ def _attend(
 
 
 def _scores(query: Float[Array, "B T K G H"], key: Float[Array, "B S K H"]) -> Float[Array, "B K G T S"]:
-    if _in_tiles(query, key.dtype):
+    batch, queries, _, grouped, _ = query.shape
+    if _in_tiles(batch, queries, grouped, key.dtype):
         rows = query[0].transpose(1, 2, 0, 3)  # K G T H
         return _head_by_head(rows, key[0].transpose(1, 0, 2))[None]
-    if query.shape[1] > 1:
+    if queries > 1:
         return _einsum("BTKGH,BSKH->BKGTS", query, key)
     by_slot = query.astype(jnp.float32) * key[:, :, :, None].astype(jnp.float32)  # B S K G H
     return jnp.sum(by_slot, axis=-1).transpose(0, 2, 3, 1)[:, :, :, None]
 
 
 def _mix(weights: Float[Array, "B K G T S"], value: Float[Array, "B S K H"]) -> Float[Array, "B T K G H"]:
-    if _in_tiles(weights.transpose(0, 3, 1, 2, 4), value.dtype):
+    batch, _, grouped, queries, _ = weights.shape
+    if _in_tiles(batch, queries, grouped, value.dtype):
         rows = weights[0].astype(value.dtype)
         return _head_by_head(rows, value[0].transpose(1, 2, 0)).transpose(2, 0, 1, 3)[None]
-    if weights.shape[3] > 1:
+    if queries > 1:
         return _einsum("BKGTS,BSKH->BTKGH", weights.astype(value.dtype), value)
     by_slot = weights[:, :, :, 0].transpose(0, 3, 1, 2)[..., None]  # B S K G 1
     return jnp.sum(by_slot * value[:, :, :, None].astype(jnp.float32), axis=1, keepdims=True)
 
 
-def _in_tiles(several: Float[Array, "B T K G x"], dtype: DTypeLike) -> bool:
-    """Whether the rows of each head of keys are many enough to be worth a call of their own."""
-    batch, queries, _, grouped, _ = several.shape
+def _in_tiles(batch: int, queries: int, grouped: int, dtype: DTypeLike) -> bool:
+    """Whether the rows of each head of keys, some for each query, are enough to be worth a call of their own."""
     rows, kind = queries * grouped, jnp.dtype(dtype).name
     return batch == 1 and queries >= FEWEST and products.takes(rows, kind, kind) and kernels.in_tiles(rows, kind, kind)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import huggingface_hub
 from huggingface_hub import CachedRepoInfo, constants
 from huggingface_hub.errors import CacheNotFound
-from safetensors import safe_open
 
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models import hub_pins, registry
 from neuroscope_jax.models.hub import DEMO, DEMO_FOLDER
 from neuroscope_jax.models.hub_cache import INDEX, SINGLE, cached, missing_files, weight_files
 from neuroscope_jax.models.intact import problem
+from neuroscope_jax.tensor_file import tensors
 
 logger = logging.getLogger(__name__)
 
@@ -88,5 +88,4 @@ def _incomplete(folder: Path) -> str | None:
 
 
 def _dtypes(file: Path) -> set[str]:
-    with safe_open(file, "np") as tensors:
-        return {tensors.get_slice(key).get_dtype() for key in tensors.keys()}  # noqa: SIM118  # no iterable
+    return {tensor.dtype for tensor in tensors(file).values()}

@@ -16,11 +16,8 @@ def explained(folder: Path, remedies: str) -> Iterator[None]:
         yield
     except FloatingPointError as error:
         raise UserError(f"{folder}: {error}; the weights are damaged, or config.json is another model's") from error
-    except (
-        jax.errors.JaxRuntimeError,
-        ValueError,
-        MemoryError,
-    ) as error:  # ValueError: a program fails as it is called
-        if "RESOURCE_EXHAUSTED" not in str(error) and not isinstance(error, MemoryError):
+    except (jax.errors.JaxRuntimeError, ValueError, MemoryError) as error:
+        # A device's memory, told in either way where a program fails as it is called, or the host's.
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
         raise UserError(f"{folder}: not enough memory; try {remedies}") from error

@@ -14,6 +14,7 @@ from neuroscope_jax.features.logits import Extremes, spoken_ids, token_scores, t
 from neuroscope_jax.models import weights
 from neuroscope_jax.models.weights import load_weights
 from neuroscope_jax.sae.formats import decoder_rows
+from neuroscope_jax.tensor_file import StoredTensor, tensors
 
 V, D = 1003, 24
 
@@ -134,11 +135,11 @@ def test_features_of_the_demo_pair(pair: setup.Pair) -> None:
 
 
 def test_only_the_final_norm_and_the_embedding_are_read(pair: setup.Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes: list[tuple[int, ...]] = []
+    found: list[StoredTensor] = []
     read = weights._read
-    monkeypatch.setattr(weights, "_read", lambda stored, *more: shapes.append(stored.shape) or read(stored, *more))
+    monkeypatch.setattr(weights, "_read", lambda stored, *more: found.append(stored) or read(stored, *more))
     assert next(token_scores(pair.folder, pair.model, pair.sae_path, pair.tokenizer, [3]))[0] == 3
-    assert shapes == [(pair.model.config.hidden_size,)]  # the norm's; the embedding comes in blocks
+    assert found == [tensors(pair.folder / "model.safetensors")["model.norm.weight"]]  # the embedding comes in blocks
 
 
 def test_an_embedding_that_is_not_finite_is_refused(pair: setup.Pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The small parts against NumPy in float64."""
 
+import flax.errors
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -34,6 +35,11 @@ def test_rms_norm_scales_by_one_plus_weight() -> None:
     found = RMSNorm(1e-6, jnp.float32).apply({"params": {"weight": jnp.array(weight)}}, jnp.array(x))
     expected = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * (1 + weight)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_weight_of_another_shape_is_refused() -> None:
+    with pytest.raises(flax.errors.ScopeParamShapeError, match="weight"):
+        RMSNorm(1e-6, jnp.float32).apply({"params": {"weight": jnp.ones(5)}}, jnp.ones((1, 1, 4)))
 
 
 def test_rotary_turns_each_pair_by_its_angle() -> None:
