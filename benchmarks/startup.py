@@ -16,9 +16,9 @@ from benchmarks.results import Plan, Start
 from benchmarks.shapes import SHAPES
 from neuroscope_jax import platforms
 from neuroscope_jax.engine.engine import JaxEngine
+from neuroscope_jax.engine.ready import weights_made_ready
 from neuroscope_jax.features.filters import FeatureFilter
 from neuroscope_jax.features.readout import Tap
-from neuroscope_jax.models.quantized_cache import served_weights
 from neuroscope_jax.models.registry import build_model, read_config
 from neuroscope_jax.models.weights import Params, may_be_compact
 from neuroscope_jax.sae.formats import load_sae
@@ -46,9 +46,10 @@ def start(plan: Plan) -> Started:
     compilations, began = Compilations(), time.perf_counter()
     shape, folder = SHAPES[plan.shape], Path(plan.folder)
     model = build_model(read_config(folder), jnp.dtype(plan.dtype).type)
-    params = served_weights(folder, model, plan.quantization, compact=may_be_compact(folder))
     sae = load_sae(sae_file(folder), shape.model.hidden_size).screened()
     tap = Tap(sae, FeatureFilter.of(None, sae.d_sae, "frequency", FILTER_THRESHOLD), shape.layer, TOP_K)
+    compact = may_be_compact(folder)
+    params = weights_made_ready(folder, model, (tap,), shape.context_length, plan.quantization, compact=compact)
     loaded = time.perf_counter()
     engine = serving(model, params, tap, shape.context_length)
     times = Start(

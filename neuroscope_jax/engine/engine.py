@@ -26,6 +26,7 @@ from neuroscope_jax.engine import steps
 from neuroscope_jax.engine.answering import looked_up, one_ahead
 from neuroscope_jax.engine.kept import KeptCaches, budget
 from neuroscope_jax.engine.lookup import MOST_PROPOSED
+from neuroscope_jax.engine.ready import WARM_UP
 from neuroscope_jax.engine.requests import (
     Deliver,
     Finished,
@@ -76,18 +77,17 @@ class JaxEngine:
 
     def start(self) -> None:
         """Compile the steps of short prompts, still on the caller's thread, then begin to serve."""
-        warm_up = GenerationRequest((0, 0), 2, SamplingOptions(temperature=0))
         with sharding.in_use(self._mesh):
-            for _ in self._items(Job(warm_up, lambda _: None, lambda _: None)):
+            for _ in self._items(Job(WARM_UP, lambda _: None, lambda _: None)):
                 pass
             if self._lookahead:
-                self._warm_up_lookahead(warm_up)
+                self._warm_up_lookahead()
             self._kept.clear()
             self._kept.budget = budget()  # weights and SAE have taken their part by now
         self._thread.start()
 
-    def _warm_up_lookahead(self, request: GenerationRequest) -> None:
-        sequence = self._sequence(request)
+    def _warm_up_lookahead(self) -> None:
+        sequence = self._sequence(WARM_UP)
         sequence.read(1, lambda: False)
         sequence.step()  # which the warm-up may have done without
         if sequence.has_room(1 + MOST_PROPOSED):

@@ -11,6 +11,7 @@ from neuroscope_jax import platforms
 from neuroscope_jax.config import NeuroscopeConfig
 from neuroscope_jax.engine.defaults import sampling_defaults
 from neuroscope_jax.engine.engine import JaxEngine
+from neuroscope_jax.engine.ready import weights_made_ready
 from neuroscope_jax.engine.requests import SamplingOptions
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.features.calibration import FeatureStats, load_stats, stats_path
@@ -23,7 +24,6 @@ from neuroscope_jax.models.build import model_for
 from neuroscope_jax.models.chat import ChatTokenizer
 from neuroscope_jax.models.explained import explained
 from neuroscope_jax.models.hub import model_folder, sae_file
-from neuroscope_jax.models.quantized_cache import served_weights
 from neuroscope_jax.models.weights import may_be_compact
 from neuroscope_jax.sae.autoencoder import SparseAutoencoder
 from neuroscope_jax.sae.formats import load_sae
@@ -79,7 +79,9 @@ def _load(config: NeuroscopeConfig, mesh: Mesh | None) -> Loaded:
     _check_vocabulary(folder, tokenizer.vocabulary_size, model.config.vocab_size)
     with explained(folder, _remedies(config)):
         placement = None if mesh is None else sharding.parameters(mesh)
-        params = served_weights(folder, model, config.quantization, placement, compact)
+        params = weights_made_ready(
+            folder, model, (tap,), config.context_length, config.quantization, placement, compact
+        )
         engine = JaxEngine(
             model, params, (tap,), tokenizer.stop_ids, config.context_length, config.queue_size, config.lookahead
         )

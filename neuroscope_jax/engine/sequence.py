@@ -2,6 +2,8 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -14,6 +16,7 @@ from neuroscope_jax.engine.chunks import CACHE_BUCKETS, Chunk, bucket, chunks
 from neuroscope_jax.engine.kept import Kept, KeptCaches
 from neuroscope_jax.engine.sampling import Sampling
 from neuroscope_jax.features.readout import Tap
+from neuroscope_jax.models import sharding
 from neuroscope_jax.models.cache import KVCache
 from neuroscope_jax.models.weights import Params
 
@@ -58,12 +61,23 @@ class TokenSequence:
                 self._cache = cache
                 return None
         self._writes(cache, last.begin + last.size)
-        length, self._held = jnp.int32(last.end - last.begin), last.end
-        return self._dispatched(
-            steps.prefill_step(
-                p.model, p.params, p.taps, cache, self._padded(last), jnp.int32(last.begin), length, self._sampling
-            )
-        )
+        self._held = last.end
+        return self._dispatched(steps.prefill_step(*self._to_choose(cache, last)))
+
+    def compile(self, room: int) -> None:
+        """Compile what `read` runs of a prompt of one chunk, and `step`; of the weights shapes suffice."""
+        p = self._programs
+        tied, split = next(iter(jax.tree.leaves(p.params))).sharding is not None, sharding.mesh_of(p.params) is not None
+        cache = _results(steps.empty_cache.lower(p.model, self._length_for(room)), split)
+        (chunk,) = chunks(0, len(self.ids), cache.length)
+        with ThreadPoolExecutor(1) as pool:
+            prefill = steps.prefill_step.lower(*self._to_choose(cache, chunk))
+            compiled = pool.submit(prefill.compile)
+            if tied:
+                compiled.result()
+            state, _ = _results(prefill, tied)
+            steps.decode_step.lower(p.model, p.params, p.taps, state, self._sampling).compile()
+            compiled.result()
 
     def score(self, room: int, gives_up: Callable[[], bool]) -> steps.Scores | None:
         """What the model says of every id of the prompt but the first, on the host; `read` goes on from there.
@@ -157,6 +171,11 @@ class TokenSequence:
         grown: KVCache = steps.grow_cache(cache, length)
         return grown
 
+    def _to_choose(self, cache: KVCache, last: Chunk) -> tuple[Any, ...]:
+        """The arguments of prefill_step."""
+        p, length = self._programs, jnp.int32(last.end - last.begin)
+        return p.model, p.params, p.taps, cache, self._padded(last), jnp.int32(last.begin), length, self._sampling
+
     def _padded(self, chunk: Chunk, further: int = 0) -> Int[Array, "1 T"]:
         """The ids of a chunk, or those so many places further on."""
         ids = self.ids[chunk.begin + further : chunk.end + further]
@@ -168,3 +187,11 @@ class TokenSequence:
         for leaf in jax.tree.leaves(output):
             leaf.copy_to_host_async()
         return output
+
+
+def _results(lowered: jax.stages.Lowered, tied: bool) -> Any:
+    """Shapes of what a program gives; with their places where it is tied to these, as its arguments are."""
+    if not tied:
+        return lowered.out_info
+    places = lowered.compile().output_shardings
+    return jax.tree.map(lambda leaf, place: leaf.update(sharding=place), lowered.out_info, places)

@@ -1,9 +1,8 @@
 """Grouped-query attention with soft-capped scores and an optional sliding window."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
+from flax import struct
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
@@ -11,6 +10,7 @@ from neuroscope_jax.models.cache import held
 from neuroscope_jax.models.layers import precision_of, soft_cap
 from neuroscope_jax.native import attention as native
 from neuroscope_jax.native import kernels, products
+from neuroscope_jax.pytree import PyTree
 
 MASKED = -2.3819763e38  # lowest bfloat16-safe score; a row is never masked whole, since a token always sees itself
 
@@ -34,11 +34,11 @@ def causal_mask(queries: Int[Array, "B T"], keys: Int[Array, "B S"], window: int
     return allowed if window is None else allowed & (j > i - window)
 
 
-class View(NamedTuple):
+class View(PyTree):
     """What each query may look at, in one kind of layer."""
 
     mask: Bool[Array, "B T S"]
-    window: int | None
+    window: int | None = struct.field(pytree_node=False)
     start: Int[Array, ""] | None  # where the keys are a cache: the position of the first query, the others follow it
 
     @classmethod

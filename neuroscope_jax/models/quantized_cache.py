@@ -25,7 +25,7 @@ from neuroscope_jax.identity import model_hash
 from neuroscope_jax.models.hub_cache import weight_files
 from neuroscope_jax.models.quantized import Kind, QuantizedWeight, quantize
 from neuroscope_jax.models.sharding import Placement
-from neuroscope_jax.models.weights import Params, expected_shapes, load_weights, tree_path
+from neuroscope_jax.models.weights import Params, expected_shapes, load_weights, loaded_shapes, tree_path
 from neuroscope_jax.saving import alone, by_name, reason, told_once
 
 logger = logging.getLogger(__name__)
@@ -76,9 +76,29 @@ def served_weights(
     return tied
 
 
+def served_shapes(
+    folder: Path,
+    model: nn.Module,
+    quantization: Quantization = "none",
+    placement: Placement | None = None,
+    compact: bool = False,
+) -> Params:
+    """What `served_weights` will give, its leaves shapes with dtype and place; refuses a checkpoint as it does."""
+    if quantization == "none":
+        return loaded_shapes(folder, model, model.dtype, placement, compact)
+    loaded_shapes(folder, model, model.dtype)
+    like = _norms_in(_shapes(model, quantization), model.dtype)
+    shapes: Params = jax.tree.unflatten(jax.tree.structure(like), list(_placed(like, placement)))
+    return shapes
+
+
 def _norms_in(params: Params, dtype: Any) -> Params:
-    def cast(leaf: jax.Array | QuantizedWeight) -> jax.Array | QuantizedWeight:
-        return leaf if isinstance(leaf, QuantizedWeight) else leaf.astype(dtype)
+    """Arrays or shapes."""
+
+    def cast(leaf: Any) -> Any:
+        if isinstance(leaf, QuantizedWeight):
+            return leaf
+        return leaf.update(dtype=dtype) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf.astype(dtype)
 
     cast_all: Params = jax.tree.map(cast, params, is_leaf=lambda leaf: isinstance(leaf, QuantizedWeight))
     return cast_all

@@ -82,6 +82,21 @@ def load_weights(
     return _load(_checked(folder, model), needed, dtype, placement, compact, quantization)
 
 
+def loaded_shapes(
+    folder: Path, model: nn.Module, dtype: DTypeLike, placement: Placement | None = None, compact: bool = False
+) -> Params:
+    """What `load_weights` will make of a checkpoint, its leaves shapes with dtype and place; refuses what it would."""
+
+    def shape_of(key: str, shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
+        sharding = None if placement is None else placement(tree_path(key), shape)
+        return jax.ShapeDtypeStruct(shape, _dtype_of(stored[key], dtype, compact), sharding=sharding)
+
+    stored = _checked(folder, model)
+    leaves = {tree_path(key): shape_of(key, shape) for key, shape in expected_shapes(model).items()}
+    shapes: Params = flax.traverse_util.unflatten_dict(leaves)
+    return shapes
+
+
 def may_be_compact(folder: Path, rows: int = 1) -> bool:
     """Whether a checkpoint's weights can stay bfloat16 under float32 arithmetic: nothing is lost, and half is read.
 
@@ -147,13 +162,12 @@ def _load(
     quantization: Quantization = "none",
 ) -> Params:
     def read(key: str) -> jax.Array | QuantizedWeight:
-        keeps = compact and stored[key].dtype == "BF16"
         sharding = None if placement is None else placement(tree_path(key), stored[key].shape)
         if quantization != "none" and len(stored[key].shape) == 2:
             whole = _read(stored[key], None, sharding)
             made: QuantizedWeight = jax.block_until_ready(quantize(whole, quantization))
             return made
-        return _read(stored[key], jnp.bfloat16 if keeps else dtype, sharding)
+        return _read(stored[key], _dtype_of(stored[key], dtype, compact), sharding)
 
     # The largest first: what is held besides the model itself is greatest while the model is smallest.
     order = sorted(needed, key=lambda key: -math.prod(needed[key]))
@@ -161,6 +175,10 @@ def _load(
         leaves = {tree_path(key): leaf for key, leaf in zip(order, pool.map(read, order), strict=True)}
     params: Params = flax.traverse_util.unflatten_dict(leaves)
     return params
+
+
+def _dtype_of(stored: StoredTensor, dtype: DTypeLike, compact: bool) -> DTypeLike:
+    return jnp.bfloat16 if compact and stored.dtype == "BF16" else dtype
 
 
 def _stored(folder: Path) -> dict[str, StoredTensor]:

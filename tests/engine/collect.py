@@ -1,6 +1,12 @@
-"""Submit a request and wait for all of it."""
+"""Submit a request and wait for all of it; and which steps were compiled meanwhile."""
 
+import contextlib
+import logging
+import re
 import threading
+from collections.abc import Iterator
+
+import jax
 
 from neuroscope_jax.engine.requests import (
     Finished,
@@ -48,3 +54,21 @@ def run(engine, prompt, max_tokens, sampling=GREEDY, *, score_prompt=False) -> C
     collector = Collector()
     engine.submit(GenerationRequest(tuple(prompt), max_tokens, sampling, score_prompt=score_prompt), collector)
     return collector.wait()
+
+
+@contextlib.contextmanager
+def steps_compiled() -> Iterator[list[str]]:
+    """The names of the steps that are compiled, or taken from the cache on disk, in their order."""
+    names: list[str] = []
+
+    class Noting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            names.extend(re.findall(r"^Compiling jit\((\w+_step)\)", record.getMessage()))
+
+    noting, logger = Noting(), logging.getLogger("jax")
+    logger.addHandler(noting)
+    try:
+        with jax.log_compiles():
+            yield names
+    finally:
+        logger.removeHandler(noting)

@@ -25,7 +25,7 @@ from neuroscope_jax.engine.load import load
 from neuroscope_jax.engine.requests import GenerationRequest
 from neuroscope_jax.engine.sampling import Sampling
 from neuroscope_jax.models import sharding
-from tests.engine.collect import GREEDY, Collector
+from tests.engine.collect import GREEDY, Collector, steps_compiled
 
 LAYER, PROMPT, TOKENS = 1, 11, 40  # together they outgrow the first cache bucket below
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -47,7 +47,8 @@ def served(folder: Path, count: int) -> dict[str, Any]:
         context_length=64,
         model_parallel=count,
     )
-    loaded = load(config)
+    with steps_compiled() as made_ready:
+        loaded = load(config)
     compiled: list[str] = []
     answer = answered(loaded.engine)
     jax.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: compiled.append(event))
@@ -62,6 +63,7 @@ def served(folder: Path, count: int) -> dict[str, Any]:
     return {
         "answer": told(answer),
         "again": told(again),
+        "made_ready": made_ready,
         "recompiled": recompiled,
         "looked_up": looked_up,
         "proposed": proposed,

@@ -77,6 +77,11 @@ def on_eight_devices(program: str, *words: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.parametrize("count", COUNTS)
+def test_no_step_is_compiled_twice_before_it_is_served(found: dict[str, Any], count: int) -> None:
+    assert found[str(count)]["made_ready"] == ["prefill_step", "decode_step"]
+
+
 @pytest.mark.parametrize("count", SPLIT)
 def test_the_answer_is_that_of_one_device(found: dict[str, Any], count: int) -> None:
     one, split = found["1"]["answer"], found[str(count)]["answer"]

@@ -1,12 +1,16 @@
 """The whole decoder by properties that need no oracle. (Against transformers: tests/parity/test_gemma2.py.)"""
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from neuroscope_jax.models import gemma2
 from neuroscope_jax.models.gemma2 import Gemma2
+from tests.models.conftest import TINY
 
 apply = jax.jit(Gemma2.apply, static_argnums=0, static_argnames=("method", "mutable"))
 Tiny = tuple[Gemma2, dict[str, Any]]
@@ -52,3 +56,13 @@ def test_every_block_sows_its_residual_and_the_last_is_what_the_call_returns(tin
     (x, _), state = apply(model, {"params": params}, IDS, POSITIONS, mutable="intermediates")
     assert set(state["intermediates"]) == {"layers_0", "layers_1"}
     np.testing.assert_array_equal(state["intermediates"]["layers_1"]["resid_post"][0], x)
+
+
+def test_layers_that_are_alike_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = dataclasses.replace(TINY, num_hidden_layers=6, rope_theta=5_000.0)  # no other test's, which are kept
+    model, traced, attend = Gemma2(config), [], gemma2.attend
+    monkeypatch.setattr(gemma2, "attend", lambda *args: traced.append(args[3].window) or attend(*args))
+    params = jax.eval_shape(lambda: model.init(jax.random.key(0), IDS, POSITIONS, method="scores"))
+    assert traced == [8, None]
+    jax.eval_shape(lambda params: model.apply(params, IDS, POSITIONS), params)
+    assert traced == 2 * [8, None]
