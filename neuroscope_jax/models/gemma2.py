@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from neuroscope_jax.errors import UserError
 from neuroscope_jax.models.attention import View, attend
 from neuroscope_jax.models.cache import KVCache, slots_of, write
-from neuroscope_jax.models.layers import Embedding, Linear, RMSNorm, rotary, soft_cap
+from neuroscope_jax.models.layers import Embedding, Linear, RMSNorm, Turns, gelu_times, rotary, soft_cap
 
 TANH_GELU = "gelu_pytorch_tanh"
 
@@ -101,7 +101,7 @@ class Attention(nn.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        positions: Int[Array, "B T"],
+        turns: Turns,
         view: View,
         slots: Slots | None,
     ) -> tuple[Float[Array, "B T D"], Slots]:
@@ -112,12 +112,12 @@ class Attention(nn.Module):
             return flat.reshape(*x.shape[:2], heads, c.head_dim)
 
         with jax.named_scope("qkv"):
-            query = rotary(project("q_proj", c.num_attention_heads), positions, c.rope_theta)
-            key = rotary(project("k_proj", c.num_key_value_heads), positions, c.rope_theta)
+            query = rotary(project("q_proj", c.num_attention_heads), turns)
+            key = rotary(project("k_proj", c.num_key_value_heads), turns)
             value = project("v_proj", c.num_key_value_heads)
         if slots is not None:
-            start, (old_key, old_value) = positions[0, 0], slots
-            key, value = write(old_key, key, start, view.window), write(old_value, value, start, view.window)
+            old_key, old_value = slots
+            key, value = write(old_key, key, view.start, view.window), write(old_value, value, view.start, view.window)
         with jax.named_scope("attend"):
             mixed = attend(query, key, value, view, c.query_pre_attn_scalar**-0.5, c.attn_logit_softcapping)
         out = Linear(c.hidden_size, self.dtype, name="o_proj")(mixed.reshape(*x.shape[:2], -1))
@@ -132,10 +132,11 @@ class GatedMLP(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
-        width = self.config.intermediate_size
-        gate = jax.nn.gelu(Linear(width, self.dtype, name="gate_proj")(x), approximate=True)
-        up = Linear(width, self.dtype, name="up_proj")(x)
-        return Linear(self.config.hidden_size, self.dtype, name="down_proj")(gate * up)
+        gate, up = (
+            Linear(self.config.intermediate_size, self.dtype, jnp.float32, name=name)(x)
+            for name in ("gate_proj", "up_proj")
+        )
+        return Linear(self.config.hidden_size, self.dtype, name="down_proj")(gelu_times(gate, up, self.dtype))
 
 
 @nn.jit
@@ -152,7 +153,7 @@ class Block(nn.Module):
     def __call__(
         self,
         x: Float[Array, "B T D"],
-        positions: Int[Array, "B T"],
+        turns: Turns,
         view: View,
         slots: Slots | None,
     ) -> tuple[Float[Array, "B T D"], Slots]:
@@ -160,7 +161,7 @@ class Block(nn.Module):
             return RMSNorm(self.config.rms_norm_eps, self.dtype, name=name)
 
         mixed, slots = Attention(self.config, self.dtype, name="self_attn")(
-            norm("input_layernorm")(x), positions, view, slots
+            norm("input_layernorm")(x), turns, view, slots
         )
         x = x + norm("post_attention_layernorm")(mixed)
         with jax.named_scope("mlp"):
@@ -198,10 +199,11 @@ class Gemma2(nn.Module):
             return View.of_cache(positions, slots_of(window, cache.length), window)
 
         views = {window: view(window) for window in dict.fromkeys(self.config.windows)}
+        turns = Turns.of(positions, self.config.head_dim, self.config.rope_theta)
         x, slots = self.embed_tokens(ids), []
         for i, block in enumerate(self.layers):
             mine = None if cache is None else (cache.keys[i], cache.values[i])
-            x, written = block(x, positions, views[self.config.windows[i]], mine)
+            x, written = block(x, turns, views[self.config.windows[i]], mine)
             slots.append(written)
         if cache is None:
             return x, None

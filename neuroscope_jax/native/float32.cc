@@ -1,6 +1,7 @@
 // The kernels of float32 weights and caches.
 
 #include "attention.h"
+#include "gated.h"
 #include "products.h"
 
 namespace neuroscope {
@@ -8,6 +9,7 @@ namespace neuroscope {
 template void product(Threads&, const float*, const float*, int64_t, int64_t, int64_t, float*, const float*);
 template void product(Threads&, const BFloat16*, const float*, int64_t, int64_t, int64_t, float*, const float*);
 template void attend(Threads&, const Shape&, const float*, const float*, const float*, float*);
+template void gated(Threads&, const float*, const float*, int64_t, float*);
 
 void product_where(Threads& threads, const float* x, const float* weight, const bool* wanted, int64_t in, int64_t out,
                    float* y) {

@@ -1,4 +1,4 @@
-// What XLA calls: products and attention, with their operands checked.
+// What XLA calls: products, attention and the gate of an MLP, with their operands checked.
 
 #include <cstdint>
 
@@ -66,9 +66,24 @@ ffi::Error attention_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::
   return ffi::Error::InvalidArgument("expected float32 or bfloat16");
 }
 
+ffi::Error gated_kernel(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::RemainingRets rets, ffi::Dictionary) {
+  if (args.size() != 2 || rets.size() != 1) return ffi::Error::InvalidArgument("expected gate and up");
+  Array gate(args, 0), up(args, 1), out(rets, 0);
+  int64_t count = out.buffer.element_count();
+  if (gate.type() != ffi::F32 || up.type() != ffi::F32 || gate.buffer.element_count() != size_t(count) ||
+      up.buffer.element_count() != size_t(count))
+    return ffi::Error::InvalidArgument("expected float32 gate and up, as large as the result");
+  XlaThreads threads(pool);
+  const float *of_gate = gate.data<const float>(), *of_up = up.data<const float>();
+  if (out.type() == ffi::F32) return done([&] { gated(threads, of_gate, of_up, count, out.data<float>()); });
+  if (out.type() == ffi::BF16) return done([&] { gated(threads, of_gate, of_up, count, out.data<BFloat16>()); });
+  return ffi::Error::InvalidArgument("expected float32 or bfloat16");
+}
+
 }  // namespace
 }  // namespace neuroscope
 
 EXPORTED(neuroscope_product, neuroscope::product_kernel)
 EXPORTED(neuroscope_product_where, neuroscope::product_where_kernel)
 EXPORTED(neuroscope_attention, neuroscope::attention_kernel)
+EXPORTED(neuroscope_gated, neuroscope::gated_kernel)

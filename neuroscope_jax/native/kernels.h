@@ -35,6 +35,10 @@ int64_t room_for_tiles(int64_t rows, int64_t in);
 void product_where(Threads& threads, const float* x, const float* weight, const bool* wanted, int64_t in, int64_t out,
                    float* y);
 
+// out [count] = gelu(gate) · up; see gated.h.
+template <typename W>
+void gated(Threads& threads, const float* gate, const float* up, int64_t count, W* out);
+
 constexpr int64_t kBlock = 64;  // slots that attention takes together
 
 // T queries of N heads at positions `start`, start + 1, …; K heads of keys and values of size H in S slots. Position p is

@@ -16,8 +16,9 @@ logger = logging.getLogger(__name__)
 PRODUCT = "neuroscope_product"
 PRODUCT_WHERE = "neuroscope_product_where"
 ATTENTION = "neuroscope_attention"
+GATED = "neuroscope_gated"
 SCALED_PRODUCT = "neuroscope_scaled_product"
-TARGETS = {KERNELS: (PRODUCT, PRODUCT_WHERE, ATTENTION), QUANTIZED: (SCALED_PRODUCT,)}
+TARGETS = {KERNELS: (PRODUCT, PRODUCT_WHERE, ATTENTION, GATED), QUANTIZED: (SCALED_PRODUCT,)}
 
 
 def prepare() -> None:

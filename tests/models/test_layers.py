@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroscope_jax.models.gemma2 import Embedding
-from neuroscope_jax.models.layers import RMSNorm, matmul, rotary, soft_cap
+from neuroscope_jax.models.layers import RMSNorm, Turns, matmul, rotary, soft_cap
 from neuroscope_jax.native import kernels
 
 
@@ -47,7 +47,7 @@ def test_rotary_turns_each_pair_by_its_angle() -> None:
     x, positions = rng.normal(size=(1, 4, 2, 8)), np.array([[0, 1, 257, 8191]])
     angle = positions[0][:, None, None] * 10_000.0 ** (-np.arange(4) / 4)
     turned = (x[..., :4] + 1j * x[..., 4:]) * np.exp(1j * angle)
-    found = rotary(jnp.array(x, jnp.float32), jnp.array(positions), 10_000.0)
+    found = rotary(jnp.array(x, jnp.float32), Turns.of(jnp.array(positions), 8, 10_000.0))
     np.testing.assert_allclose(found, np.concatenate([turned.real, turned.imag], -1), atol=2e-3)
 
 
