@@ -21,9 +21,9 @@ def with_fired(
     pool: UInt32[Array, "W words"], activations: Float[Array, "B T E"], slot: Int[Array, " B"], start: Int[Array, " B"]
 ) -> UInt32[Array, "W words"]:
     """The pool with the windows of a batch filled in; a row with slot -1 has none. `start` is a place in its row."""
-    places = jnp.arange(activations.shape[1])
-    inside = (places >= start[:, None]) & (places < start[:, None] + WIDTH)
-    fired = jnp.any((activations > 0) & inside[:, :, None], axis=1)
+    rows, places = jnp.arange(len(slot))[:, None], start[:, None] + jnp.arange(WIDTH)
+    inside = activations.at[rows, places].get(mode="fill", fill_value=0)
+    fired = jnp.any(inside > 0, axis=1)
     spread = jnp.pad(fired, ((0, 0), (0, pool.shape[1] * BITS - fired.shape[1]))).reshape(len(slot), -1, BITS)
     words = jnp.sum(spread.astype(jnp.uint32) << jnp.arange(BITS, dtype=jnp.uint32), axis=2, dtype=jnp.uint32)
     return pool.at[jnp.where(slot < 0, pool.shape[0], slot)].set(words, mode="drop")

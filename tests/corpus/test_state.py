@@ -1,6 +1,7 @@
 """Every statistic of a pass against a plain NumPy pass over the same activations."""
 
 import dataclasses
+import re
 
 import jax
 import numpy as np
@@ -50,6 +51,18 @@ def test_tokens_and_counts_are_exact(state: CorpusState, made_up: Made, firings:
     assert state.moments.count.tolist() == [len(f) for f in firings]
     assert state.moments.count[0] == 0
     assert state.moments.count[1] == state.tokens
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="CUSTOM CALLS ARE NOT LOOKED AT: those of XLA:CPU are meant")
+def test_the_strongest_of_a_token_are_found_without_sorting_all() -> None:
+    wide = np.zeros((1, 4, 4096), np.float32)
+    rows = Rows(np.zeros((1, 4), np.int32), np.ones((1, 4), bool), *np.zeros((4, 1), np.int32))
+    program = jax.jit(with_batch, static_argnames="seed").lower(
+        CorpusState.empty(4096), wide, Batch(**dataclasses.asdict(rows)), seed=SEED
+    )
+    text = program.compile().as_text()
+    assert "TopK" in text
+    assert not re.search(r"\[4,4096\]\S* sort\(", text)
 
 
 def test_mean_and_variance(state: CorpusState, firings: list[np.ndarray]) -> None:

@@ -51,6 +51,14 @@ def test_rotary_turns_each_pair_by_its_angle() -> None:
     np.testing.assert_allclose(found, np.concatenate([turned.real, turned.imag], -1), atol=2e-3)
 
 
+def test_turns_are_the_sines_to_the_bit() -> None:
+    positions = jnp.arange(8192)[None]
+    angle = positions[0, :, None].astype(jnp.float32) * 10_000.0 ** (-jnp.arange(128, dtype=jnp.float32) / 128)
+    turns = Turns.of(positions, 256, 10_000.0)
+    np.testing.assert_array_equal(turns.sin[0, :, 0], jnp.sin(angle))
+    np.testing.assert_array_equal(turns.cos[0, :, 0], jnp.cos(angle))
+
+
 def test_soft_cap() -> None:
     x = jnp.array([-1e4, -1.0, 0.0, 1.0, 1e4])
     np.testing.assert_allclose(soft_cap(x, 30.0), 30 * np.tanh(np.array(x) / 30), rtol=1e-6)
