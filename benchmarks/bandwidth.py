@@ -1,5 +1,6 @@
 """How fast this machine reads memory: a big array read in several forms; the fastest is the yardstick."""
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -16,18 +17,27 @@ from neuroscope_jax import platforms
 
 ROW = 4096  # float32 numbers
 READS = 8
+SMALL = 512 << 20  # bytes, more than any cache holds
 
 
 def probe(plan: Plan) -> Bandwidth:
     """Read an array of the size of the shape's embedding table, each form READS times."""
     device = platforms.choose(plan.platform)
     model = SHAPES[plan.shape].model
-    array = np.ones((max(model.vocab_size * model.hidden_size // ROW, os.cpu_count() or 1), ROW), np.float32)
+    forms = forms_of(4 * model.vocab_size * model.hidden_size, device)
+    speeds = {name: Spread.of([read() for _ in range(READS)]) for name, read in forms.items()}
+    return Bandwidth(platforms.describe(device), speeds)
+
+
+def forms_of(nbytes: int, device: jax.Device) -> dict[str, Callable[[], float]]:
+    """Ways to read an array of so many bytes, each of which gives the bytes a second that it took."""
+    array = np.ones((max(nbytes // (4 * ROW), os.cpu_count() or 1), ROW), np.float32)
     forms = _xla_forms(jax.device_put(array))
     if device.platform == "cpu":
         forms |= _numpy_forms(array)
-    speeds = {name: Spread.of(_speeds(read, array.nbytes)) for name, read in forms.items()}
-    return Bandwidth(platforms.describe(device), speeds)
+    for read in forms.values():
+        read()
+    return {name: functools.partial(_speed, read, array.nbytes) for name, read in forms.items()}
 
 
 def _xla_forms(array: jax.Array) -> dict[str, Callable[[], object]]:
@@ -53,15 +63,10 @@ def _numpy_forms(array: np.ndarray) -> dict[str, Callable[[], object]]:
     }
 
 
-def _speeds(read: Callable[[], object], nbytes: int) -> list[float]:
-    """Bytes a second of each of READS readings."""
+def _speed(read: Callable[[], object], nbytes: int) -> float:
+    start = time.perf_counter()
     read()
-    speeds = []
-    for _ in range(READS):
-        start = time.perf_counter()
-        read()
-        speeds.append(nbytes / (time.perf_counter() - start))
-    return speeds
+    return nbytes / (time.perf_counter() - start)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ import time
 
 import jax
 
+from benchmarks.bandwidth import SMALL, forms_of
 from benchmarks.memory import peak_bytes
 from benchmarks.patience import first_tokens
 from benchmarks.processes import answer
 from benchmarks.prompts import prompt
 from benchmarks.results import Ours, Plan, Spread
 from benchmarks.shapes import SHAPES
-from benchmarks.startup import start
+from benchmarks.startup import Started, start
 from benchmarks.steps import step_cost
 from benchmarks.stopwatch import per_second
 from neuroscope_jax.engine.requests import Engine, Finished, GeneratedToken, GenerationRequest, Item, SamplingOptions
@@ -67,14 +68,18 @@ def measure(plan: Plan) -> Ours:
     before = started.compilations.requested
     ask(started.engine, prompts[0], plan.tokens, OTHER)
     recompiled = started.compilations.requested - before
-    started.engine.close()
     peak = peak_bytes(started.device)
+    nbytes = _bytes(started.params) + _read_bytes(started.tap.sae)
+    read_speed, share = _share_of_limit(started, prompts[0], plan, nbytes)
+    started.engine.close()
     step, average_l0 = step_cost(started, prompts[0], plan.tokens)
     return Ours(
         start=started.times,
         second_start=None,
         first_token_seconds=first,
         tokens_per_second=Spread.of([a.tokens_per_second for a in answers]),
+        read_speed=read_speed,
+        share=share,
         step=step,
         recompiled=recompiled,
         average_l0=average_l0,
@@ -83,6 +88,24 @@ def measure(plan: Plan) -> Ours:
         peak_bytes=peak,
         ids=[token.id for token in answers[0].tokens],
     )
+
+
+def _share_of_limit(started: Started, ids: tuple[int, ...], plan: Plan, nbytes: int) -> tuple[Spread, Spread]:
+    """How fast memory is read between answers, and what share of it each answer makes of what it reads for a token.
+
+    By turns, since other users of a machine's memory come and go within a minute.
+    """
+    forms = forms_of(SMALL, started.device).values()
+
+    def fastest() -> float:
+        return max(read() for read in forms for _ in range(3))
+
+    speeds, shares = [fastest()], []
+    for _ in range(plan.repeats):
+        read = nbytes * ask(started.engine, ids, plan.tokens).tokens_per_second
+        speeds.append(fastest())
+        shares.append(read / max(speeds[-2:]))
+    return Spread.of(speeds), Spread.of(shares)
 
 
 def _read_bytes(sae: SparseAutoencoder) -> int:

@@ -30,7 +30,7 @@ def heading(run: Run) -> Iterator[str]:
 
 def figures(run: Run) -> str:
     """One column a measured program, one row a figure; blank where a program has no such figure."""
-    columns = {name: _our_cells(measured, run.bandwidth.best) for name, measured in run.ours.items()}
+    columns = {name: _our_cells(measured) for name, measured in run.ours.items()}
     columns |= {name: dict(_common_cells(measured)) for name, measured in run.peers.items()}
     if reference := run.peers.get("torch-float32"):
         answers = {name: ours.ids for name, ours in run.ours.items()}
@@ -56,16 +56,16 @@ def _common_cells(measured: Ours | Peer) -> Iterator[tuple[str, str]]:
     yield "peak memory", f"{measured.peak_bytes / GIB:.2f} GiB"
 
 
-def _our_cells(measured: Ours, best: float) -> dict[str, str]:
+def _our_cells(measured: Ours) -> dict[str, str]:
     step, read = measured.step, measured.model_bytes / measured.step.bare_seconds.median
-    whole = measured.tokens_per_second.median * (measured.model_bytes + measured.sae_bytes) / best
     return dict(_common_cells(measured)) | {
         "load": _starts(measured, lambda start: f"{start.load_seconds:.1f} s"),
-        "share of the read limit, with features": f"{whole:.0%}",
+        "memory read between answers": f"{spread(measured.read_speed, 1e-9, '.1f')} GB/s",
+        "share of the read limit, with features": f"{spread(measured.share, 100, '.0f')} %",
         "step with tap": f"{spread(step.tapped_seconds, 1e3, '.1f')} ms",
         "step without": f"{spread(step.bare_seconds, 1e3, '.1f')} ms, {1 / step.bare_seconds.median:.2f} tokens/s",
         "cost of the tap": f"{step.overhead.median:+.1%} (its bytes: {measured.sae_bytes / measured.model_bytes:+.1%})",
-        "weights read by the step without": f"{read / 1e9:.1f} GB/s, {read / best:.0%} of the probe",
+        "weights read by the step without": f"{read / 1e9:.1f} GB/s",
         "temporaries of the step": f"{step.temporary_bytes / 1e6:.1f} MB",
         "from loaded to serving": _starts(measured, lambda start: f"{start.start_seconds:.1f} s"),
         "compiling": _starts(measured, _compiling),

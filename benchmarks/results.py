@@ -62,6 +62,8 @@ class Ours(msgspec.Struct, frozen=True):
     second_start: Start | None  # in another process; filled in by the parent
     first_token_seconds: dict[str, Spread]  # by prompt length
     tokens_per_second: Spread  # with features
+    read_speed: Spread  # bytes of memory a second, before and behind other answers
+    share: Spread  # of what the faster of these two would allow, in such an answer
     step: StepCost
     recompiled: int  # programs that other sampling parameters made anew
     average_l0: float

@@ -38,8 +38,8 @@ class Figures:
         """Of what reading weights and encoder once a token allows."""
         if (ours := self._ours(DTYPE)) is None:
             return None
-        limit = self.yardstick.decode.bandwidth.best / (ours.model_bytes + ours.sae_bytes)
-        share = ours.tokens_per_second.median / limit
+        share = ours.share.median
+        limit = ours.read_speed.median / (ours.model_bytes + ours.sae_bytes)
         return f"{share:.2f} of {limit:.2f} tokens/s", share >= SHARE_OF_LIMIT
 
     def beside_llama(self) -> Found | None:
@@ -54,7 +54,7 @@ class Figures:
         """Median of the ratios of neighbouring steps, beside one read of the encoder."""
         if (ours := self._ours(DTYPE)) is None:
             return None
-        read = ours.sae_bytes / self.yardstick.decode.bandwidth.best / ours.step.bare_seconds.median
+        read = ours.sae_bytes / ours.read_speed.median / ours.step.bare_seconds.median
         cost, allowed = ours.step.overhead.median, read + TAP_BESIDE_ITS_BYTES
         return f"{cost:+.1%}; allowed {allowed:+.1%}", cost <= allowed
 

@@ -75,9 +75,9 @@ class Attention {
 
   void scores(int64_t head, int64_t begin, int64_t count, float* out) const {
     const W* keys = key_ + (begin % shape_.S * shape_.K + head) * shape_.H;
-    for (int64_t r = 0; r < shape_.together(); r += kRowsAtOnce) {
+    for (int64_t r = 0; r < shape_.together(); r += kRowsAtOnce<float>) {
       int64_t row = head * shape_.together() + r;
-      auto form = dots_of<W, float>(std::min<int64_t>(shape_.together() - r, kRowsAtOnce));
+      auto form = dots_of<W, float>(std::min<int64_t>(shape_.together() - r, kRowsAtOnce<float>));
       form(query_.row(row), query_.stride(), keys, shape_.K * shape_.H, shape_.H, count, out + row * kBlock, kBlock);
     }
   }

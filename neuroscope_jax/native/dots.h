@@ -9,10 +9,11 @@
 
 namespace neuroscope {
 
-constexpr int kRowsAtOnce = 8;
+template <typename P>
+constexpr int kRowsAtOnce = 8;  // of what x is multiplied as
 
 // Several weight rows at a time, as many as leave room for their sums: reads of one row alone do not fill the memory bus.
-template <int kRows>
+template <int kRows, typename P>
 constexpr int kWeights = (kRows <= 3 ? 8 : kRows == 4 ? 6 : 4) / (kRegisters == 16 ? 2 : 1);
 
 template <int kRows, int kWeights, typename W, typename P>
@@ -43,7 +44,7 @@ void dot(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in,
 
 template <int kRows, typename W, typename P>
 void dots(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in, int64_t count, float* y, int64_t out) {
-  constexpr int kAtOnce = kWeights<kRows>;
+  constexpr int kAtOnce = kWeights<kRows, P>;
   int64_t o = 0;
   for (; o + kAtOnce <= count; o += kAtOnce) dot<kRows, kAtOnce>(x, stride, weight + o * pitch, pitch, in, y + o, out);
   for (; o < count; ++o) dot<kRows, 1>(x, stride, weight + o * pitch, pitch, in, y + o, out);
@@ -60,7 +61,7 @@ Dots<W, P> dots_of(int64_t rows, std::integer_sequence<int, i...>) {
 }
 template <typename W, typename P>
 Dots<W, P> dots_of(int64_t rows) {
-  return dots_of<W, P>(rows, std::make_integer_sequence<int, kRowsAtOnce>());
+  return dots_of<W, P>(rows, std::make_integer_sequence<int, kRowsAtOnce<P>>());
 }
 
 }  // namespace neuroscope

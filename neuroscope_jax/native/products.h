@@ -1,6 +1,6 @@
 // y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32. Of
 // unlike x and weight it is the float32 product, for every bfloat16 is a float32; half the bytes of one are read.
-// An int8 weight has a scale for each of its rows, which multiplies the finished sum.
+// An int8 weight has a scale for each of its rows, which multiplies the finished sum; see digits.h as well.
 //
 // For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied
 // with up to kRowsAtOnce rows of x; the others follow while it lies in the cache. The vector width is that of the machine
@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "crew.h"
+#include "digits.h"
 #include "dots.h"
 #include "kernels.h"
 
@@ -27,9 +28,10 @@ void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_
   if (rows == 0) return;
   using P = typename Multiplied<X, W>::type;
   const Rows<X, W> of_x(x, rows, in);
-  int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce, group = (rows + groups - 1) / groups;
+  constexpr int kMost = kRowsAtOnce<P>;
+  int64_t groups = (rows + kMost - 1) / kMost, group = (rows + groups - 1) / groups;
   int64_t fit = kTaskBytes / std::max<int64_t>(in * sizeof(W), 1);
-  int64_t each = std::max<int64_t>(fit / kRowsAtOnce * kRowsAtOnce, kRowsAtOnce);
+  int64_t each = std::max<int64_t>(fit / 8 * 8, 8);
   Crew::run(threads, (out + each - 1) / each, [&, each, group](int64_t task) {
     int64_t o = task * each, count = std::min(out - o, each);
     for (int64_t r = 0; r < rows; r += group) {

@@ -12,21 +12,6 @@
 
 namespace neuroscope {
 
-// As many of a row as a vector holds.
-inline Floats widened(const float* p) { return load(p); }
-inline Floats widened(const BFloat16* p) {
-  typedef uint16_t Bits __attribute__((vector_size(2 * kLanes)));
-  Bits bits;
-  std::memcpy(&bits, p, sizeof bits);
-  return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
-}
-inline Floats widened(const Int8* p) {
-  typedef int8_t Bytes __attribute__((vector_size(kLanes)));
-  Bytes bytes;
-  std::memcpy(&bytes, p, sizeof bytes);
-  return __builtin_convertvector(__builtin_convertvector(bytes, Integers), Floats);
-}
-
 // kLanes vectors as a matrix. The last form is slow, and for vectors that no build makes tiles of so far.
 inline void transpose(Floats (&rows)[kLanes]) {
 #if defined(__AVX512F__)

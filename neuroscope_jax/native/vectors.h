@@ -81,6 +81,21 @@ Floats counted(Floats words) {
                                  Floats);
 }
 
+// As many of a row as a vector holds.
+inline Floats widened(const float* p) { return load(p); }
+inline Floats widened(const BFloat16* p) {
+  typedef uint16_t Bits __attribute__((vector_size(2 * kLanes)));
+  Bits bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
+}
+inline Floats widened(const Int8* p) {
+  typedef int8_t Bytes __attribute__((vector_size(kLanes)));
+  Bytes bytes;
+  std::memcpy(&bytes, p, sizeof bytes);
+  return __builtin_convertvector(__builtin_convertvector(bytes, Integers), Floats);
+}
+
 // What x is multiplied as. Only some processors multiply bfloat16 themselves.
 template <typename X, typename W>
 struct Multiplied {

@@ -34,6 +34,8 @@ def run_of(tapped: float, ours_per_second: float, recompiled: int = 0, compiled_
         second_start=again,
         first_token_seconds={"64": Spread.of([1.0])},
         tokens_per_second=Spread.of([ours_per_second]),
+        read_speed=Spread.of([5e10]),
+        share=Spread.of([ours_per_second * 1.01e10 / 5e10]),
         step=StepCost(
             Spread.of([tapped]), Spread.of([0.1]), Spread.of([tapped / 0.1 - 1]), 2_000_000, [], ["sae_encode"]
         ),

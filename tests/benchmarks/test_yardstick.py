@@ -37,6 +37,8 @@ def ours(per_second: float, overhead: float) -> Ours:
         second_start=None,
         first_token_seconds={"64": one(1)},
         tokens_per_second=one(per_second),
+        read_speed=one(READ),
+        share=one(per_second * (MODEL_BYTES + SAE_BYTES) / READ),
         step=StepCost(one(0.1 * (1 + overhead)), one(0.1), one(overhead), 2_000_000, [], ["sae_encode"]),
         recompiled=0,
         average_l0=70,

@@ -86,7 +86,7 @@ def test_the_form_of_several_queries_agrees(window: int | None, dtype: jnp.dtype
     positions = jnp.arange(100, 100 + queries)[None]
     view = View.of_cache(positions, SLOTS, window)
     program = jax.jit(attend, static_argnames=("scale", "cap"))
-    plain = program(q[None], k[None], v[None], view._replace(start=None, window=None), SCALE, 5.0)[0]
+    plain = program(q[None], k[None], v[None], view.replace(start=None, window=None), SCALE, 5.0)[0]
     native = jnp.concatenate(
         [attend_cached(q[t : t + 1], k, v, positions[0, t], SCALE, 5.0, window) for t in range(queries)]
     )
