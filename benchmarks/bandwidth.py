@@ -17,7 +17,7 @@ from neuroscope_jax import platforms
 
 ROW = 4096  # float32 numbers
 READS = 8
-SMALL = 512 << 20  # bytes, more than any cache holds
+SMALL = 512 << 20  # bytes, several times a last cache
 
 
 def probe(plan: Plan) -> Bandwidth:

@@ -3,6 +3,7 @@
 import dataclasses
 import queue
 import time
+from collections.abc import Callable
 
 import jax
 
@@ -13,7 +14,7 @@ from benchmarks.processes import answer
 from benchmarks.prompts import prompt
 from benchmarks.results import Ours, Plan, Spread
 from benchmarks.shapes import SHAPES
-from benchmarks.startup import Started, start
+from benchmarks.startup import start
 from benchmarks.steps import step_cost
 from benchmarks.stopwatch import per_second
 from neuroscope_jax.engine.requests import Engine, Finished, GeneratedToken, GenerationRequest, Item, SamplingOptions
@@ -69,8 +70,13 @@ def measure(plan: Plan) -> Ours:
     ask(started.engine, prompts[0], plan.tokens, OTHER)
     recompiled = started.compilations.requested - before
     peak = peak_bytes(started.device)
-    nbytes = _bytes(started.params) + _read_bytes(started.tap.sae)
-    read_speed, share = _share_of_limit(started, prompts[0], plan, nbytes)
+    forms = forms_of(SMALL, started.device).values()
+    read_speed, share = share_of_limit(
+        _bytes(started.params) + _read_bytes(started.tap.sae),
+        lambda: ask(started.engine, prompts[0], plan.tokens).tokens_per_second,
+        lambda: max(read() for read in forms for _ in range(3)),
+        plan.repeats,
+    )
     started.engine.close()
     step, average_l0 = step_cost(started, prompts[0], plan.tokens)
     return Ours(
@@ -90,20 +96,17 @@ def measure(plan: Plan) -> Ours:
     )
 
 
-def _share_of_limit(started: Started, ids: tuple[int, ...], plan: Plan, nbytes: int) -> tuple[Spread, Spread]:
-    """How fast memory is read between answers, and what share of it each answer makes of what it reads for a token.
+def share_of_limit(
+    nbytes: int, tokens_per_second: Callable[[], float], read_speed: Callable[[], float], repeats: int
+) -> tuple[Spread, Spread]:
+    """Bytes a second of reading memory, and what share of that each answer reads, `nbytes` for each of its tokens.
 
     By turns, since other users of a machine's memory come and go within a minute.
     """
-    forms = forms_of(SMALL, started.device).values()
-
-    def fastest() -> float:
-        return max(read() for read in forms for _ in range(3))
-
-    speeds, shares = [fastest()], []
-    for _ in range(plan.repeats):
-        read = nbytes * ask(started.engine, ids, plan.tokens).tokens_per_second
-        speeds.append(fastest())
+    speeds, shares = [read_speed()], []
+    for _ in range(repeats):
+        read = nbytes * tokens_per_second()
+        speeds.append(read_speed())
         shares.append(read / max(speeds[-2:]))
     return Spread.of(speeds), Spread.of(shares)
 

@@ -36,9 +36,9 @@ class Spread(msgspec.Struct, frozen=True):
 class Start(msgspec.Struct, frozen=True):
     """One start of the engine."""
 
-    load_seconds: float
+    load_seconds: float  # in which steps are compiled meanwhile
     start_seconds: float  # from loaded to serving
-    compile_seconds: float  # of both, in XLA or in reading from the compile cache
+    compile_seconds: float  # of both, summed over threads, in XLA or in reading from the compile cache
     compiled: int  # programs that XLA compiled
     reused: int  # programs taken from the compile cache
     ready_seconds: float  # from the process's creation to serving, imports included

@@ -35,7 +35,7 @@ def over_firings(
     document: Int[Array, " n"],
     offset: Int[Array, " n"],
 ) -> State:
-    """Fold every firing into `state`, LOT a token in a round and as many rounds as the busiest token needs."""
+    """Fold every firing into `state`, LOT a token in a round, until a round leaves no token with more."""
     lot = min(LOT, activations.shape[1])
 
     def one_round(carry: tuple[Array, Array, State]) -> tuple[Array, Array, State]:

@@ -1,4 +1,4 @@
-"""The compiled step of a pass, and the only jit of it: rows ─▶ blocks 0..L ─▶ SAE ─▶ counted in.
+"""The compiled step of a pass, its only jit but for each block's: rows ─▶ blocks 0..L ─▶ SAE ─▶ counted in.
 
 device 0   rows 0 … B-1     ─▶ state 0        each device has its own rows and its own state;
 device 1   rows B … 2B-1    ─▶ state 1        nothing is exchanged until the pass is over

@@ -76,7 +76,10 @@ class JaxEngine:
         self._thread = threading.Thread(target=self._serve, name="neuroscope-engine", daemon=True)
 
     def start(self) -> None:
-        """Compile the steps of short prompts, still on the caller's thread, then begin to serve."""
+        """Run the steps of short prompts once, still on the caller's thread, then begin to serve.
+
+        They are compiled here unless they are already.
+        """
         with sharding.in_use(self._mesh):
             for _ in self._items(Job(WARM_UP, lambda _: None, lambda _: None)):
                 pass

@@ -27,7 +27,10 @@ def weights_made_ready(
     placement: Placement | None = None,
     compact: bool = False,
 ) -> Params:
-    """`served_weights`, and meanwhile the steps are compiled that an engine of such a context begins with."""
+    """`served_weights`, and meanwhile the steps are compiled that an engine of such a context begins with.
+
+    What is amiss in the headers of files is told at once; what is found in the tensors, once the steps are compiled.
+    """
     shapes = served_shapes(folder, model, quantization, placement, compact)
     with ThreadPoolExecutor(1) as pool:
         weights = pool.submit(served_weights, folder, model, quantization, placement, compact)
@@ -36,6 +39,6 @@ def weights_made_ready(
 
 
 def compile_steps(programs: Programs) -> None:
-    """Compile the steps of short prompts, as an engine does that starts; the weights may be shapes."""
+    """Compile the steps of short prompts, as an engine does that starts; of the weights these are shapes."""
     sampling = Sampling.of(WARM_UP.sampling, ())
     TokenSequence(programs, KeptCaches(), WARM_UP.prompt_ids, sampling).compile(WARM_UP.max_tokens)

@@ -65,7 +65,10 @@ class TokenSequence:
         return self._dispatched(steps.prefill_step(*self._to_choose(cache, last)))
 
     def compile(self, room: int) -> None:
-        """Compile what `read` runs of a prompt of one chunk, and `step`; of the weights shapes suffice."""
+        """Compile what `read` runs of a prompt of one chunk, and `step`.
+
+        The weights are shapes, with their places where they are tied to these.
+        """
         p = self._programs
         tied, split = next(iter(jax.tree.leaves(p.params))).sharding is not None, sharding.mesh_of(p.params) is not None
         cache = _results(steps.empty_cache.lower(p.model, self._length_for(room)), split)
@@ -74,7 +77,7 @@ class TokenSequence:
             prefill = steps.prefill_step.lower(*self._to_choose(cache, chunk))
             compiled = pool.submit(prefill.compile)
             if tied:
-                compiled.result()
+                compiled.result()  # else it would be compiled a second time for the places of its results
             state, _ = _results(prefill, tied)
             steps.decode_step.lower(p.model, p.params, p.taps, state, self._sampling).compile()
             compiled.result()

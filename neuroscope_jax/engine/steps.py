@@ -1,4 +1,4 @@
-"""The compiled steps of serving, and the only jits of it.
+"""The compiled steps of serving, and the only jits of it besides each block's own, which XLA inlines.
 
     extend_step:   cache, the next chunk of a prompt ─▶ cache
     prefill_step:  cache, its last chunk (padded to a bucket) ─▶ state, StepOutput of token 0

@@ -115,9 +115,10 @@ class Attention(nn.Module):
             query = rotary(project("q_proj", c.num_attention_heads), turns)
             key = rotary(project("k_proj", c.num_key_value_heads), turns)
             value = project("v_proj", c.num_key_value_heads)
-        if slots is not None and (start := view.start) is not None:
+        if slots is not None:
+            assert view.start is not None, "what is seen is a cache"
             old_key, old_value = slots
-            key, value = write(old_key, key, start, view.window), write(old_value, value, start, view.window)
+            key, value = write(old_key, key, view.start, view.window), write(old_value, value, view.start, view.window)
         with jax.named_scope("attend"):
             mixed = attend(query, key, value, view, c.query_pre_attn_scalar**-0.5, c.attn_logit_softcapping)
         out = Linear(c.hidden_size, self.dtype, name="o_proj")(mixed.reshape(*x.shape[:2], -1))

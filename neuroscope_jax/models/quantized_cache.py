@@ -83,7 +83,10 @@ def served_shapes(
     placement: Placement | None = None,
     compact: bool = False,
 ) -> Params:
-    """What `served_weights` will give, its leaves shapes with dtype and place; refuses a checkpoint as it does."""
+    """What `served_weights` will give, its leaves shapes with dtype and place.
+
+    Refuses a checkpoint as `load_weights` does, also where its quantised weights are kept.
+    """
     if quantization == "none":
         return loaded_shapes(folder, model, model.dtype, placement, compact)
     loaded_shapes(folder, model, model.dtype)

@@ -1,6 +1,6 @@
 // Dot products with int8 weights in integers, for processors that multiply bytes with bytes and add up (VNNI): 64 weights
-// take 5 instructions instead of the 16 that make floats of them first. Only the rounding of x to 31 bits, of its largest
-// number's size, is lost; sums are exact.
+// take 5 instructions instead of the 16 that make floats of them first. Of x what is below 2^-30 of its largest number is
+// cut off; sums are exact.
 //
 //     x + 2^31, of 2^k     =  digit 3 · 2^24  +  digit 2 · 2^16  +  digit 1 · 2^8  +  digit 0
 //     (x + 2^31) · weight  =  Σ digit d · weight · 2^8d,   less 2^31 · Σ weight:  x · weight
@@ -19,7 +19,7 @@
 #include "dots.h"
 #include "vectors.h"
 
-#if (defined(__AVX512F__) && defined(__AVX512VNNI__)) || defined(__AVXVNNI__)
+#if defined(__AVX512F__) ? defined(__AVX512VNNI__) : defined(__AVXVNNI__)
 namespace neuroscope {
 
 struct Digit {
@@ -53,11 +53,12 @@ class Rows<X, Int8> {
     typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
     const float largest = largest_of(from, in);
     const bool finite = largest <= std::numeric_limits<float>::max();
-    int exponent = 30;
+    int exponent = 0;
     if (finite) std::frexp(largest, &exponent);  // all of the row is below 2^exponent
     const int bits = std::min(30 - exponent, 127);
     const double unit = finite ? std::ldexp(1.0, -bits) : std::numeric_limits<double>::quiet_NaN();
     std::memcpy(to, &unit, kHead);
+    if (!finite) return;  // what is multiplied by such a unit is NaN
     to += kHead;
     const Floats scale = filled(std::ldexp(1.0f, bits));
     for (int64_t i = 0; i < in; i += kLanes) {
@@ -97,7 +98,7 @@ class Rows<X, Int8> {
 };
 
 inline Integers multiply_add(Integers digits, Integers weight, Integers sum) {
-#if defined(__AVX512F__) && defined(__AVX512VNNI__)
+#if defined(__AVX512F__)
   return reinterpret_cast<Integers>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(digits),
                                                         reinterpret_cast<__m512i>(weight)));
 #else
@@ -106,7 +107,7 @@ inline Integers multiply_add(Integers digits, Integers weight, Integers sum) {
 #endif
 }
 
-// What one lane has is within 32 bits for any width up to 2^20, what several have need not be.
+// What one lane has is within 32 bits for any width up to 2^19, what several have need not be.
 inline int64_t sum(Integers v) {
   int64_t total = 0;
   for (int i = 0; i < kLanes; ++i) total += v[i];
@@ -114,7 +115,8 @@ inline int64_t sum(Integers v) {
 }
 
 template <int kRows, int kWeights>
-void dot(const Digit* x, int64_t stride, const Int8* weight, int64_t pitch, int64_t in, float* y, int64_t out) {
+void dot(const Digit* x, int64_t stride, const Int8* weight, int64_t pitch, int64_t in, float* y, int64_t out,
+         int64_t ahead = 0) {
   constexpr int64_t kBytes = kStep<Int8>;
   const int64_t plane = (stride - kHead) / kDigits;
   const Integers ones = Integers{} + 0x01010101;
@@ -135,15 +137,15 @@ void dot(const Digit* x, int64_t stride, const Int8* weight, int64_t pitch, int6
   };
   int64_t i = 0;
   for (; i + kBytes <= in; i += kBytes) {
-    for (int w = 0; w < kWeights; ++w) __builtin_prefetch(weight + (w + kWeights) * pitch + i, 0, 2);
+    for (int w = 0; w < kWeights; ++w) __builtin_prefetch(weight + w * pitch + ahead + i, 0, 2);
     step(i, kBytes);
   }
   if (i < in) step(i, in - i);
   for (int w = 0; w < kWeights; ++w) {
-    const int64_t offset = sum(weights[w]) << 31;
+    const int64_t offset = sum(weights[w]) * (int64_t{1} << 31);
     for (int r = 0; r < kRows; ++r) {
       int64_t total = -offset;
-      for (int d = 0; d < kDigits; ++d) total += sum(sums[w][r][d]) << (8 * d);
+      for (int d = 0; d < kDigits; ++d) total += sum(sums[w][r][d]) * (int64_t{1} << (8 * d));
       double unit;
       std::memcpy(&unit, x + r * stride, kHead);
       y[r * out + w] = static_cast<float>(total * unit);

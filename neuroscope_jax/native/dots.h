@@ -13,11 +13,14 @@ template <typename P>
 constexpr int kRowsAtOnce = 8;  // of what x is multiplied as
 
 // Several weight rows at a time, as many as leave room for their sums: reads of one row alone do not fill the memory bus.
+// Meanwhile those that come next, so far `ahead`, are fetched; behind the last ones there is nothing to fetch, since what
+// lies there is another task's, and memory would be read twice.
 template <int kRows, typename P>
 constexpr int kWeights = (kRows <= 3 ? 8 : kRows == 4 ? 6 : 4) / (kRegisters == 16 ? 2 : 1);
 
 template <int kRows, int kWeights, typename W, typename P>
-void dot(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in, float* y, int64_t out) {
+void dot(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in, float* y, int64_t out,
+         int64_t ahead = 0) {
   constexpr int64_t kLine = 64 / sizeof(W);  // of the cache: what one prefetch brings
   Floats sums[kWeights][kRows] = {};
   auto step = [&](int w, int64_t at) {
@@ -27,7 +30,7 @@ void dot(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in,
   int64_t i = 0;
   for (; i + kLine <= in; i += kLine) {
     for (int w = 0; w < kWeights; ++w) {
-      __builtin_prefetch(weight + (w + kWeights) * pitch + i, 0, 2);
+      __builtin_prefetch(weight + w * pitch + ahead + i, 0, 2);
       for (int64_t at = i; at < i + kLine; at += kStep<W>) step(w, at);
     }
   }
@@ -46,7 +49,7 @@ template <int kRows, typename W, typename P>
 void dots(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in, int64_t count, float* y, int64_t out) {
   constexpr int kAtOnce = kWeights<kRows, P>;
   int64_t o = 0;
-  for (; o + kAtOnce <= count; o += kAtOnce) dot<kRows, kAtOnce>(x, stride, weight + o * pitch, pitch, in, y + o, out);
+  for (; o + kAtOnce <= count; o += kAtOnce) dot<kRows, kAtOnce>(x, stride, weight + o * pitch, pitch, in, y + o, out, o + kAtOnce < count ? kAtOnce * pitch : 0);
   for (; o < count; ++o) dot<kRows, 1>(x, stride, weight + o * pitch, pitch, in, y + o, out);
 }
 

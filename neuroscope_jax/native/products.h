@@ -1,6 +1,7 @@
-// y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; sums and y are float32. Of
+// y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; y and its sums are float32. Of
 // unlike x and weight it is the float32 product, for every bfloat16 is a float32; half the bytes of one are read.
-// An int8 weight has a scale for each of its rows, which multiplies the finished sum; see digits.h as well.
+// An int8 weight has a scale for each of its rows, which multiplies the finished sum; its
+// sums may be of integers, see digits.h.
 //
 // For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied
 // with up to kRowsAtOnce rows of x; the others follow while it lies in the cache. The vector width is that of the machine
@@ -19,7 +20,10 @@
 
 namespace neuroscope {
 
-constexpr int64_t kTaskBytes = 1 << 18;  // of weights that one task reads: they stay in the second cache
+// Of weights that a task reads: where rows of x take turns they stay in the second cache; where all rows are taken at
+// once longer tasks lose less of what is fetched ahead, which behind a task's last weights is for another thread.
+constexpr int64_t kTurnsBytes = 1 << 18, kOnceBytes = 1 << 20;
+constexpr int64_t kTasks = 8;  // a thread at least, so that all are done at about the same time
 
 // A task's weights are read from memory for the first rows of x and lie in the cache for the others.
 template <typename X, typename W>
@@ -30,8 +34,8 @@ void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_
   const Rows<X, W> of_x(x, rows, in);
   constexpr int kMost = kRowsAtOnce<P>;
   int64_t groups = (rows + kMost - 1) / kMost, group = (rows + groups - 1) / groups;
-  int64_t fit = kTaskBytes / std::max<int64_t>(in * sizeof(W), 1);
-  int64_t each = std::max<int64_t>(fit / 8 * 8, 8);
+  int64_t fit = (groups > 1 ? kTurnsBytes : kOnceBytes) / std::max<int64_t>(in * sizeof(W), 1);
+  int64_t each = std::max<int64_t>(std::min(fit, out / (kTasks * threads.count())) / 8 * 8, 8);
   Crew::run(threads, (out + each - 1) / each, [&, each, group](int64_t task) {
     int64_t o = task * each, count = std::min(out - o, each);
     for (int64_t r = 0; r < rows; r += group) {

@@ -13,6 +13,7 @@ from benchmarks import decode, files, sections
 from benchmarks.__main__ import main
 from benchmarks.checkpoint import checkpoint
 from benchmarks.corpus_results import CorpusRun, OurPass, Passed, PeerPass, Took
+from benchmarks.ours import share_of_limit
 from benchmarks.patience import first_tokens
 from benchmarks.processes import MeasurementFailed, measure
 from benchmarks.prompts import BOS, prompt
@@ -118,12 +119,18 @@ def test_requirements_are_held_against_the_figures(changed: dict[str, float], mi
     assert markdown(yardstick).count("**NO**") == len(missed)
 
 
-def test_the_share_of_the_limit_counts_model_and_encoder() -> None:
-    limit = READ / (MODEL_BYTES + SAE_BYTES)
-    found = Figures(yardstick_of(per_second=0.79 * limit)).share_of_limit()
+def test_the_share_of_the_limit() -> None:
+    found = Figures(yardstick_of(per_second=0.79 * READ / (MODEL_BYTES + SAE_BYTES))).share_of_limit()
     assert found is not None
     assert found[1] is False
     assert found[0].startswith("0.79 of")
+
+
+def test_an_answer_is_held_against_the_faster_of_the_readings_beside_it() -> None:
+    answers, readings = iter([2.0, 4.0]), iter([100.0, 80.0, 160.0])
+    read_speed, share = share_of_limit(10, lambda: next(answers), lambda: next(readings), 2)
+    assert (read_speed.least, read_speed.median, read_speed.most) == (80, 100, 160)
+    assert (share.least, share.most) == (pytest.approx(20 / 100), pytest.approx(40 / 160))
 
 
 def test_eight_bits_are_judged_once_they_are_measured() -> None:

@@ -7,7 +7,11 @@ import threading
 from collections.abc import Iterator
 
 import jax
+import pytest
 
+from neuroscope_jax.config import NeuroscopeConfig
+from neuroscope_jax.engine.engine import JaxEngine
+from neuroscope_jax.engine.load import Loaded, load
 from neuroscope_jax.engine.requests import (
     Finished,
     GeneratedToken,
@@ -54,6 +58,21 @@ def run(engine, prompt, max_tokens, sampling=GREEDY, *, score_prompt=False) -> C
     collector = Collector()
     engine.submit(GenerationRequest(tuple(prompt), max_tokens, sampling, score_prompt=score_prompt), collector)
     return collector.wait()
+
+
+def loaded_and_compiled(config: NeuroscopeConfig) -> tuple[Loaded, list[str], list[str]]:
+    """A pair as it is served; the steps that were compiled before its engine was started, and by that."""
+    start, at_start = JaxEngine.start, []
+
+    def starting(engine: JaxEngine) -> None:
+        with steps_compiled() as names:
+            start(engine)
+        at_start.extend(names)
+
+    with pytest.MonkeyPatch.context() as patch, steps_compiled() as names:
+        patch.setattr(JaxEngine, "start", starting)
+        found = load(config)
+    return found, names[: len(names) - len(at_start)], at_start
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from neuroscope_jax.engine.load import load
 from neuroscope_jax.engine.requests import GenerationRequest
 from neuroscope_jax.engine.sampling import Sampling
 from neuroscope_jax.models import sharding
-from tests.engine.collect import GREEDY, Collector, steps_compiled
+from tests.engine.collect import GREEDY, Collector, loaded_and_compiled
 
 LAYER, PROMPT, TOKENS = 1, 11, 40  # together they outgrow the first cache bucket below
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -47,8 +47,7 @@ def served(folder: Path, count: int) -> dict[str, Any]:
         context_length=64,
         model_parallel=count,
     )
-    with steps_compiled() as made_ready:
-        loaded = load(config)
+    loaded, *made_ready = loaded_and_compiled(config)
     compiled: list[str] = []
     answer = answered(loaded.engine)
     jax.monitoring.register_event_duration_secs_listener(lambda event, *_, **__: compiled.append(event))

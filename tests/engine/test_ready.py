@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from neuroscope_jax.config import DType, NeuroscopeConfig, Quantization
-from neuroscope_jax.engine.load import load
-from tests.engine.collect import steps_compiled
+from tests.engine.collect import loaded_and_compiled
 from tests.engine.test_split import write_pair
 
 
@@ -15,7 +14,7 @@ from tests.engine.test_split import write_pair
     ("quantization", "dtype", "contexts"),
     [("none", "bfloat16", [47]), ("int8", "float32", [47, 48])],  # made, then restored
 )
-def test_no_step_is_compiled_twice(
+def test_an_engine_starts_with_steps_that_are_compiled(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quantization: Quantization, dtype: DType, contexts: list[int]
 ) -> None:
     monkeypatch.setenv("NEUROSCOPE_CACHE", str(tmp_path / "cache"))
@@ -28,6 +27,6 @@ def test_no_step_is_compiled_twice(
         dtype=dtype,
     )
     for context in contexts:  # programs of its own
-        with steps_compiled() as names:
-            load(dataclasses.replace(config, context_length=context)).engine.close()
-        assert names == ["prefill_step", "decode_step"]
+        loaded, before, at_start = loaded_and_compiled(dataclasses.replace(config, context_length=context))
+        loaded.engine.close()
+        assert (before, at_start) == (["prefill_step", "decode_step"], [])

@@ -38,6 +38,26 @@ def test_equals_numpy(rows: int, width: int, out: int, dtype: jnp.dtype) -> None
     assert np.all(np.abs(found - exact_x @ weight.T) <= allowed * summed)
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_numbers_far_apart_and_a_wide_row(rows: int) -> None:
+    """Beside a large number the small ones are rounded as floats would be in a sum with it."""
+    width, out = 70_001, 5
+    x, values, scales = operands(rows, width, out, jnp.float32)
+    x = x.at[:, 7].set(3e4).at[:, 9].set(-1e-3)
+    found = np.asarray(products.scaled_product(x, values.at[:, 7].set(100), scales), np.float64)
+    weight = np.asarray(values.at[:, 7].set(100), np.float64) * np.asarray(scales, np.float64)[:, None]
+    allowed = 2**-22 * (np.abs(np.asarray(x, np.float64)) @ np.abs(weight).T)
+    assert np.all(np.abs(found - np.asarray(x, np.float64) @ weight.T) <= allowed)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-30, 1e-12, 1e12, 1e30])
+def test_any_size(size: float) -> None:
+    x, values, _ = operands(2, 300, 9, jnp.float32)
+    found = products.scaled_product(size * x, values, jnp.ones(9))
+    expected = np.asarray(size * x, np.float64) @ np.asarray(values, np.float64).T
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * size)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [15, 288, 300])
 def test_a_row_does_not_depend_on_its_neighbours(width: int, dtype: jnp.dtype) -> None:
