@@ -1,4 +1,4 @@
-"""The compiled step of shading, its only jit but for each block's: rows ─▶ blocks 0..L ─▶ SAE ─▶ only what is asked for.
+"""The compiled step of shading, its only jit but for blocks': rows ─▶ blocks 0..L ─▶ SAE ─▶ only what is asked for.
 
 As in a pass, each device has its own rows; here also its own list of places in them.
 """
