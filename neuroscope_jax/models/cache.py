@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt
 
 from neuroscope_jax.models.sharding import by_heads
 from neuroscope_jax.pytree import PyTree
@@ -103,8 +103,16 @@ def write(
 
     Past the last slot XLA would shift them back; only where slots are used over and over can they reach beyond it.
     """
-    size, new = old.shape[1], new.astype(old.dtype)
+    size, dtype = old.shape[1], old.dtype
+    old, new = _bits(old), _bits(new.astype(dtype))
     if new.shape[1] > 1 and window is not None and size == slots_of(window, sys.maxsize):
         at = (start + jnp.arange(new.shape[1])) % size
-        return by_heads(old.at[:, at].set(new, unique_indices=True, mode="promise_in_bounds"))
-    return by_heads(jax.lax.dynamic_update_slice(old, new, (0, start % size, 0, 0)))
+        written = old.at[:, at].set(new, unique_indices=True, mode="promise_in_bounds")
+    else:
+        written = jax.lax.dynamic_update_slice(old, new, (0, start % size, 0, 0))
+    return by_heads(jax.lax.bitcast_convert_type(written, dtype))
+
+
+def _bits(slots: Float[Array, "B S K H"]) -> UInt[Array, "B S K H"]:
+    """As they are stored: to write one slot XLA:CPU would turn all of a bfloat16 cache into float32 and back."""
+    return jax.lax.bitcast_convert_type(slots, jnp.dtype(f"uint{8 * slots.dtype.itemsize}"))
