@@ -40,9 +40,10 @@ def over_firings(
 
     def one_round(carry: tuple[Array, Array, State]) -> tuple[Array, Array, State]:
         left, _, state = carry
-        # Behind the barrier nobody sees that only the last value is looked at: XLA:CPU would sort all E instead.
-        values, features = jax.lax.optimization_barrier(tuple(jax.lax.top_k(left, lot)))
-        more = jnp.any(values[:, -1] > 0)  # to count the firings beforehand would be one more pass over all E
+        values, features = jax.lax.top_k(left, lot)
+        # Behind the barrier nobody sees that only the last value is looked at: XLA:CPU would sort all E instead. To
+        # count the firings beforehand would be one more pass over all E.
+        more = jnp.any(jax.lax.optimization_barrier(values)[:, -1] > 0)
         left = jax.lax.cond(more, _without, lambda left, _: left, left, features)
         along = jnp.broadcast_to(document[:, None], features.shape), jnp.broadcast_to(offset[:, None], features.shape)
         state = step(state, Firings(*(x.reshape(-1) for x in (features, values, *along))))
