@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int, UInt
+from jaxtyping import Array, Float, Int
 
 from neuroscope_jax.models.sharding import by_heads
 from neuroscope_jax.pytree import PyTree
@@ -103,8 +103,8 @@ def write(
 
     Past the last slot XLA would shift them back; only where slots are used over and over can they reach beyond it.
     """
-    size, dtype = old.shape[1], old.dtype
-    old, new = _bits(old), _bits(new.astype(dtype))
+    size, dtype, bits = old.shape[1], old.dtype, _written_as(old.dtype)
+    old, new = jax.lax.bitcast_convert_type(old, bits), jax.lax.bitcast_convert_type(new.astype(dtype), bits)
     if new.shape[1] > 1 and window is not None and size == slots_of(window, sys.maxsize):
         at = (start + jnp.arange(new.shape[1])) % size
         written = old.at[:, at].set(new, unique_indices=True, mode="promise_in_bounds")
@@ -113,6 +113,6 @@ def write(
     return by_heads(jax.lax.bitcast_convert_type(written, dtype))
 
 
-def _bits(slots: Float[Array, "B S K H"]) -> UInt[Array, "B S K H"]:
-    """As they are stored: to write one slot XLA:CPU would turn all of a bfloat16 cache into float32 and back."""
-    return jax.lax.bitcast_convert_type(slots, jnp.dtype(f"uint{8 * slots.dtype.itemsize}"))
+def _written_as(dtype: DTypeLike) -> DTypeLike:
+    """Bits for bfloat16 on CPUs: to write one slot, XLA would turn all of the cache into float32 and back."""
+    return jnp.uint16 if dtype == jnp.bfloat16 and jax.default_backend() == "cpu" else dtype

@@ -35,7 +35,7 @@ void product(Threads& threads, const X* x, const W* weight, int64_t rows, int64_
   constexpr int kMost = kRowsAtOnce<P>;
   int64_t groups = (rows + kMost - 1) / kMost, group = (rows + groups - 1) / groups;
   int64_t fit = (groups > 1 ? kTurnsBytes : kOnceBytes) / std::max<int64_t>(in * sizeof(W), 1);
-  int64_t each = std::max<int64_t>(std::min(fit, out / (kTasks * threads.count())) / 8 * 8, 8);
+  int64_t each = std::max<int64_t>(std::min(fit, out / (kTasks * std::max<int64_t>(threads.count(), 1))) / 8 * 8, 8);
   Crew::run(threads, (out + each - 1) / each, [&, each, group](int64_t task) {
     int64_t o = task * each, count = std::min(out - o, each);
     for (int64_t r = 0; r < rows; r += group) {

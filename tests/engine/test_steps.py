@@ -107,7 +107,8 @@ def test_the_cache_is_not_copied(dtype):
     state, _ = steps.prefill_step(*arguments)
     compiled = steps.decode_step.lower(model, params, (), state, SAMPLING).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < state.cache.keys[0].nbytes
-    assert ("f32[1,4096," in compiled.as_text()) is (dtype == jnp.float32)
+    if kernels.available():  # else attention itself reads the cache as float32
+        assert ("f32[1,4096," in compiled.as_text()) is (dtype == jnp.float32)
 
 
 def test_the_vocabulary_is_not_sorted(wide_step):
