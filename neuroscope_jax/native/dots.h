@@ -49,7 +49,10 @@ template <int kRows, typename W, typename P>
 void dots(const P* x, int64_t stride, const W* weight, int64_t pitch, int64_t in, int64_t count, float* y, int64_t out) {
   constexpr int kAtOnce = kWeights<kRows, P>;
   int64_t o = 0;
-  for (; o + kAtOnce <= count; o += kAtOnce) dot<kRows, kAtOnce>(x, stride, weight + o * pitch, pitch, in, y + o, out, o + kAtOnce < count ? kAtOnce * pitch : 0);
+  for (; o + kAtOnce <= count; o += kAtOnce) {
+    int64_t ahead = o + kAtOnce < count ? kAtOnce * pitch : 0;
+    dot<kRows, kAtOnce>(x, stride, weight + o * pitch, pitch, in, y + o, out, ahead);
+  }
   for (; o < count; ++o) dot<kRows, 1>(x, stride, weight + o * pitch, pitch, in, y + o, out);
 }
 

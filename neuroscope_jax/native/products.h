@@ -1,7 +1,6 @@
 // y = x · weightᵀ for weights as checkpoints keep them, [out, in], float32 or bfloat16; y and its sums are float32. Of
 // unlike x and weight it is the float32 product, for every bfloat16 is a float32; half the bytes of one are read.
-// An int8 weight has a scale for each of its rows, which multiplies the finished sum; its
-// sums may be of integers, see digits.h.
+// An int8 weight has a scale for each of its rows, which multiplies the finished sum; sums may be of integers (digits.h).
 //
 // For few rows of x, where the time is the reading of the weight: every weight row is read once, in order, and multiplied
 // with up to kRowsAtOnce rows of x; the others follow while it lies in the cache. The vector width is that of the machine

@@ -95,10 +95,7 @@ def test_no_weight_is_copied(wide_step):
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_the_cache_is_not_copied(dtype):
-    """Its entries are written where it lies; all temporaries together are smaller than one layer's keys.
-
-    Nor is it passed through float32 and back, which XLA:CPU does to write a slot of bfloat16.
-    """
+    """Its entries are written where it lies; all temporaries together are smaller than one layer's keys."""
     model = Gemma2(CONFIG, dtype)
     ids = jnp.zeros((1, 2), jnp.int32)
     params = random_params(model)
@@ -107,8 +104,6 @@ def test_the_cache_is_not_copied(dtype):
     state, _ = steps.prefill_step(*arguments)
     compiled = steps.decode_step.lower(model, params, (), state, SAMPLING).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < state.cache.keys[0].nbytes
-    if kernels.available():  # else attention itself reads the cache as float32
-        assert ("f32[1,4096," in compiled.as_text()) is (dtype == jnp.float32)
 
 
 def test_the_vocabulary_is_not_sorted(wide_step):

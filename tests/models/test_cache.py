@@ -1,5 +1,6 @@
 """Where entries go, and what is still there."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -23,6 +24,15 @@ def test_cache_entries_go_where_they_belong_and_growing_keeps_them() -> None:
     grown = cache.replace(keys=(cache.keys[0], keys)).grown(6)
     assert grown.length == 6
     assert grown.keys[1][0, :, 0].tolist() == [[0, 0], [1, 2], [3, 4], [0, 0], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(("tokens", "window"), [(1, None), (3, None), (3, 5)])
+def test_slots_of_bfloat16_are_written_without_passing_through_float32(tokens: int, window: int | None) -> None:
+    """XLA:CPU would pass all of the cache through it to write one slot."""
+    slots = slots_of(window, 4096)
+    old, new = (jnp.zeros((1, size, 2, 8), jnp.bfloat16) for size in (slots, tokens))
+    program = jax.jit(write, static_argnums=3, donate_argnums=0).lower(old, new, jnp.int32(1), window).compile()
+    assert f"f32[1,{slots}," not in program.as_text()
 
 
 def empty(length: int) -> KVCache:
