@@ -47,7 +47,7 @@ def test_numbers_far_apart(rows: int, width: int) -> None:
     found = products.scaled_product(x, values, scales)
     exact_x = np.asarray(x, np.float64)
     weight = np.asarray(values, np.float64) * np.asarray(scales, np.float64)[:, None]
-    allowed = 2**-24 * (width / 4) ** 0.5  # floats, added up in vectors of four; integers stay far below
+    allowed = 2**-23 * (width / 4) ** 0.5  # floats, two roundings a step, in vectors of four; integers stay far below
     assert np.all(np.abs(found - exact_x @ weight.T) <= allowed * (np.abs(exact_x) @ np.abs(weight).T))
 
 
